@@ -1,0 +1,75 @@
+"""What can go wrong, as one small tree.
+
+    BenchcheckError                 one line for the user, never a traceback
+    ├── UsageError            (2)   a wrong command, config, spec or input file
+    │   ├── ConfigError             benchcheck.toml: file, key, value, what is allowed
+    │   ├── SpecError               a benchmark spec
+    │   ├── InputError              an annotation file: file, row, value
+    │   ├── ModelRefusedError       a checkpoint that cannot be read letter by letter
+    │   └── MissingExtraError       a package of an extra is not installed
+    └── RunError              (1)   a run that could not go on; what was written stays
+        ├── StudyError              a study's own file is missing, damaged or not writable
+        └── BackendError            an engine that stopped answering
+
+The number is the exit code. Anything else that is raised is a bug and keeps its traceback.
+"""
+
+__all__ = [
+    "BackendError",
+    "BenchcheckError",
+    "ConfigError",
+    "InputError",
+    "MissingExtraError",
+    "ModelRefusedError",
+    "RunError",
+    "SpecError",
+    "StudyError",
+    "UsageError",
+]
+
+
+class BenchcheckError(Exception):
+    """A failure that a user can understand and mend; `exit_code` is what the command returns."""
+
+    exit_code = 1
+
+
+class UsageError(BenchcheckError):
+    """The command, a config, a spec or an input file is wrong."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """benchcheck.toml holds an unknown key, a wrong type or a value outside what is allowed."""
+
+
+class SpecError(UsageError):
+    """A benchmark spec holds an unknown key or names something that is not there."""
+
+
+class InputError(UsageError):
+    """An annotation file cannot be read as what the spec says it is."""
+
+
+class ModelRefusedError(UsageError):
+    """A checkpoint whose option letters cannot be read exactly; the message says why."""
+
+
+class MissingExtraError(UsageError):
+    """A package that an optional part needs is not installed; the message has the pip command."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs packages that are not installed. Cure: pip install 'benchcheck[{extra}]'")
+
+
+class RunError(BenchcheckError):
+    """A run could not go on. What was written before stays, and the same command continues."""
+
+
+class StudyError(RunError):
+    """A study's own file is missing, damaged, of another version or not writable."""
+
+
+class BackendError(RunError):
+    """An engine stopped answering or answered something that cannot be read."""

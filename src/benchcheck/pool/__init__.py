@@ -1,0 +1,1 @@
+"""The pool: annotation files become items that can be trusted."""
