@@ -56,12 +56,13 @@ class Failure:
     detail: str
 
 
-def letter_of_token(token: str) -> str | None:
+def letter_of_token(token: str | None) -> str | None:
     """Return the letter that a token stands for, or None.
 
     One upper-case letter, with white space around, at most one opening bracket before and one closing mark behind.
+    Endpoints send null for a token that is no text; it stands for no letter.
     """
-    match = _LETTER_TOKEN.fullmatch(token)
+    match = _LETTER_TOKEN.fullmatch(token or "")
     return match.group(1) if match else None
 
 
@@ -73,7 +74,7 @@ def log_sum_exp(values: Sequence[float]) -> float:
     return top + math.log(math.fsum(math.exp(value - top) for value in values))
 
 
-def merge_letters(tokens: Iterable[tuple[str, float]], k: int) -> LetterLogprobs:
+def merge_letters(tokens: Iterable[tuple[str | None, float]], k: int) -> LetterLogprobs:
     """Merge the tokens of a distribution into the first `k` letters (protocol 5; golden `letter_logprobs`)."""
     seen: dict[str, list[float]] = {letter: [] for letter in LETTERS[:k]}
     for token, logprob in tokens:

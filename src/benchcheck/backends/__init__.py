@@ -1,0 +1,92 @@
+"""Backends read prompts. The protocol has one method; the table says which module holds which backend.
+
+A backend never decides: it returns the letters' log-probabilities or the reason why there are none.
+"""
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol, cast
+
+from benchcheck.errors import UsageError
+from benchcheck.screen.prompts import Prompt
+from benchcheck.screen.readings import Failure, Reading
+
+__all__ = ["BACKENDS", "Backend", "Engine", "ModelSpec", "Outcome", "open_backend"]
+
+BACKENDS: Mapping[str, str] = MappingProxyType(
+    {
+        "transformers": "benchcheck.backends.transformers:TransformersBackend",
+        "scripted": "benchcheck.backends.scripted:ScriptedBackend",
+    }
+)
+"""Name to `module:class`; the module is imported when the backend is opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """Which checkpoint a role of the ladder uses, and how letters are read from it."""
+
+    model: str
+    """A folder, a hub id, or `embedded:large` / `embedded:small`."""
+    revision: str = ""
+    """A hub commit, or `sha256:…` of a local folder's files; empty accepts whatever lies in a local folder."""
+    preset: str = "exact"
+    """`exact` reads every letter; `benchcheck-2026` reads the top 20 tokens (protocol 5)."""
+    seed: int = 0
+    """Used by the scripted backend only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What answered: recorded on every row, never part of the step key (protocol 6)."""
+
+    name: str
+    version: str
+    dtype: str
+    device: str
+    revision: str
+    """The checkpoint's revision as loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The reading of prompt number `index` of a `read` call, or why there is none."""
+
+    index: int
+    result: Reading | Failure
+
+
+class Backend(Protocol):
+    """Reads prompts; opened once per model and closed by `close`."""
+
+    engine: Engine
+
+    def read(self, prompts: Sequence[Prompt]) -> Iterator[Outcome]:
+        """Yield one outcome per prompt, in any order; neighbours that share a prefix come back to back.
+
+        Raises:
+            BackendError: the engine stopped answering; outcomes already yielded stand.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back memory and processes."""
+        ...
+
+
+def open_backend(name: str, spec: ModelSpec) -> Backend:
+    """Open backend `name` on a checkpoint.
+
+    Raises:
+        UsageError: there is no such backend.
+        MissingExtraError: its packages are not installed.
+        ModelRefusedError: the checkpoint cannot be read letter by letter.
+    """
+    target = BACKENDS.get(name)
+    if target is None:
+        raise UsageError(f"backend {name!r} does not exist. Allowed: {', '.join(BACKENDS)}")
+    module, _, attribute = target.partition(":")
+    opener = getattr(importlib.import_module(module), attribute)
+    return cast(Backend, opener(spec))
