@@ -1,0 +1,296 @@
+"""benchcheck.toml as frozen dataclasses: strict, and the only place where what is measured is decided.
+
+Flags of the commands say only where, with which engine and how many. An unknown key is an error that lists the valid
+ones. `load` reads a file, `TEMPLATE` is what `benchcheck init` writes.
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from benchcheck.errors import BenchcheckError, ConfigError
+from benchcheck.screen.prompts import INTROS, PREFILL, render_text
+from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Sight, Step
+
+__all__ = [
+    "BENCH_NAME",
+    "PRESETS",
+    "STUDY_VERSION",
+    "Config",
+    "Frames",
+    "Model",
+    "PoolSource",
+    "Protocol",
+    "Videos",
+    "from_table",
+    "load",
+    "parse",
+    "read_toml",
+    "step_key",
+]
+
+STUDY_VERSION = 1
+PRESETS = ("exact", "benchcheck-2026")
+BENCH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""A benchmark's name is a file name and the head of its item ids; a dot is kept for `<bench>.p<j>.jsonl`."""
+
+T = TypeVar("T")
+
+
+def _check(holds: bool, key: str, value: object, allowed: str) -> None:
+    if not holds:
+        raise ValueError(f"{key} = {value!r} is not allowed. Allowed: {allowed}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """What is asked and when an item leaves (protocol sections 4 and 5)."""
+
+    preset: str = "exact"
+    cascade: bool = True
+    """False reads every step on every item, for contrasts between steps; verdicts are the same function of the rows."""
+    sample: int = 0
+    """With `cascade = false`: items a benchmark, drawn by the seed; 0 is all."""
+    steps: tuple[int, ...] = STEP_NUMBERS
+    seed: int = 42
+    orders: int = 4
+    right_share: float = 0.75
+    margin: float = math.log(2)
+    """In nats: how far the gold letter must lie above the mean of the others."""
+    mass_floor: float = 0.10
+
+    def __post_init__(self) -> None:
+        """Refuse values outside what the protocol defines."""
+        _check(self.preset in PRESETS, "preset", self.preset, " or ".join(map(repr, PRESETS)))
+        _check(bool(self.steps), "steps", list(self.steps), "at least one of 1 to 6")
+        ascending = list(self.steps) == sorted(set(self.steps)) and set(self.steps) <= set(LADDER)
+        _check(ascending, "steps", list(self.steps), "numbers from 1 to 6, ascending, each once")
+        _check(1 <= self.orders <= 24, "orders", self.orders, "1 to 24")
+        _check(0 < self.right_share <= 1, "right_share", self.right_share, "above 0, up to 1")
+        _check(math.isfinite(self.margin) and self.margin >= 0, "margin", self.margin, "0 or more, in nats")
+        _check(0 <= self.mass_floor < 1, "mass_floor", self.mass_floor, "0 up to below 1")
+        _check(self.sample >= 0, "sample", self.sample, "0 (all) or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The checkpoint behind one role of the ladder."""
+
+    model: str
+    revision: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse an empty name."""
+        _check(bool(self.model.strip()), "model", self.model, "a folder, a hub id, embedded:large or embedded:small")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """The grid of frames (protocol 3). `single` is the grid position shown alone, counted from 0."""
+
+    count: int = 32
+    single: int = 16
+    long_side: int = 448
+    quality: int = 85
+
+    def __post_init__(self) -> None:
+        """Refuse a grid that cannot be drawn."""
+        _check(1 <= self.count <= 1024, "count", self.count, "1 to 1024")
+        _check(0 <= self.single < self.count, "single", self.single, f"0 to {self.count - 1} (below count)")
+        _check(16 <= self.long_side <= 4096, "long_side", self.long_side, "16 to 4096 pixels")
+        _check(1 <= self.quality <= 95, "quality", self.quality, "1 to 95")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Videos:
+    """Where local video files lie. A relative folder is relative to the study."""
+
+    folder: str = "videos"
+    template: str = "{member}"
+    """How a video's file is named below the folder: `{member}` as the spec gives it, `{name}` its last part,
+    `{stem}` that without the extension, `{bench}` the benchmark."""
+
+    def __post_init__(self) -> None:
+        """Refuse a template that names something else."""
+        fields = set(re.findall(r"\{([^}]*)\}", self.template))
+        allowed = {"member", "name", "stem", "bench"}
+        _check(fields <= allowed, "template", self.template, ", ".join(f"{{{name}}}" for name in sorted(allowed)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSource:
+    """One benchmark of the pool: a spec by name or path, and the files it reads."""
+
+    spec: str
+    files: tuple[str, ...]
+    bench: str = ""
+    """Overrides the spec's own name."""
+    videos: Videos | None = None
+    """Where this benchmark's videos lie, when not in the study's own folder."""
+
+    def __post_init__(self) -> None:
+        """Refuse a source without files or with a name that is no file name."""
+        _check(bool(self.files), "files", list(self.files), "at least one path or pattern")
+        named = not self.bench or BENCH_NAME.fullmatch(self.bench) is not None
+        _check(named, "bench", self.bench, "letters, digits, _ and -, 64 at most")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """A study's benchcheck.toml."""
+
+    study_version: int
+    name: str = "study"
+    protocol: Protocol = Protocol()
+    frames: Frames = Frames()
+    videos: Videos = Videos()
+    models: Mapping[str, Model] = field(default_factory=dict)
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    pool: tuple[PoolSource, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a study of another version, unknown roles and unknown intros."""
+        _check(self.study_version == STUDY_VERSION, "study_version", self.study_version, f"{STUDY_VERSION}")
+        needed = {LADDER[number].role for number in self.protocol.steps}
+        roles = {step.role for step in LADDER.values()}
+        for role in sorted(set(self.models) - roles):
+            raise ValueError(f"models.{role} is not a role. Allowed: {', '.join(sorted(roles))}")
+        for role in sorted(needed - set(self.models)):
+            raise ValueError(f"models.{role} is missing. Cure: add [models.{role}] with model and revision")
+        for kind in sorted(set(self.prompts) - {sight.value for sight in Sight}):
+            allowed = ", ".join(sight.value for sight in Sight)
+            raise ValueError(f"prompts.{kind} is not a kind of prompt. Allowed: {allowed}")
+
+    def intro(self, sight: Sight) -> str:
+        """The first line of a prompt of this kind."""
+        return self.prompts.get(sight.value, INTROS[sight])
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The rungs of this study, in order."""
+        return tuple(LADDER[number] for number in self.protocol.steps)
+
+    def orders_of(self, step: Step) -> int:
+        """How many prompts an item gets in a step."""
+        return self.protocol.orders if step.permuted else 1
+
+
+def step_key(config: Config, step: Step) -> str:
+    """Return 16 hex digits over all that could change an answer of this step (protocol 6).
+
+    Model, revision, preset, the prompt's text and layout, the option orders, the frames. Not in it: the engine, its
+    version, dtype and GPU (rows record those), and the thresholds of the verdict (they can move without asking again).
+    """
+    protocol, frames, model = config.protocol, config.frames, config.models[step.role]
+    seen: dict[str, Any] = {
+        "protocol": 1,
+        "preset": protocol.preset,
+        "mass_floor": protocol.mass_floor if protocol.preset == "exact" else 0.0,
+        "model": [model.model, model.revision],
+        "sight": step.sight.value,
+        "layout": render_text(config.intro(step.sight), "?", ["a", "b"]),
+        "prefill": PREFILL,
+        "orders": [protocol.orders, protocol.seed] if step.permuted else "as stored",
+    }
+    if step.sight.needs_frames:
+        seen["frames"] = [frames.count, frames.long_side, frames.quality]
+    if step.sight is Sight.SINGLE_FRAME:
+        seen["single"] = frames.single
+    if step.sight is Sight.SHUFFLED:
+        seen["shuffle"] = protocol.seed
+    return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def read_toml(path: Path, error: type[BenchcheckError] = ConfigError) -> dict[str, Any]:
+    """Read a TOML file; what is wrong with it is one line with the file and the place."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise error(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as reason:
+        raise error(f"{path}: not readable as TOML: {reason}") from None
+
+
+def load(path: Path) -> Config:
+    """Load a study's config.
+
+    Raises:
+        ConfigError: one line with the file, the key, the value and what is allowed.
+    """
+    return parse(read_toml(path), str(path))
+
+
+def parse(table: Mapping[str, Any], where: str) -> Config:
+    """Turn a parsed TOML table into a Config; `where` begins every message."""
+    version = table.get("study_version")
+    if version != STUDY_VERSION:
+        raise ConfigError(
+            f"{where}: study_version = {version!r}, but this benchcheck reads version {STUDY_VERSION}. Cure: use the "
+            "benchcheck version that made the study, or make a new one with `benchcheck init` and copy the settings"
+        )
+    return from_table(Config, table, where)
+
+
+def from_table(kind: type[T], table: object, where: str, error: type[BenchcheckError] = ConfigError) -> T:
+    """Build a frozen dataclass from a TOML table, strictly: every key known, every type right.
+
+    Raises:
+        `error` (ConfigError by default): one line that begins with `where`.
+    """
+    if not isinstance(table, Mapping):
+        raise error(f"{where}: expected a table, got {table!r}")
+    hints = typing.get_type_hints(kind)
+    fields = {item.name: item for item in dataclasses.fields(typing.cast(Any, kind))}
+    for key in table:
+        if key not in fields:
+            raise error(f"{where}: unknown key {key!r}. Allowed: {', '.join(fields)}")
+    missing = [
+        name
+        for name, item in fields.items()
+        if name not in table and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise error(f"{where}: key {missing[0]!r} is missing")
+    values = {key: _convert(hints[key], value, f"{where}: {key}", error) for key, value in table.items()}
+    try:
+        return kind(**values)
+    except ValueError as reason:
+        raise error(f"{where}: {reason}") from None
+
+
+def _convert(hint: Any, value: object, where: str, error: type[BenchcheckError]) -> Any:
+    """Check one value against its annotation and return it as that type."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return _convert(next(part for part in arguments if part is not type(None)), value, where, error)
+    if dataclasses.is_dataclass(hint):
+        return from_table(typing.cast(type[Any], hint), value, where, error)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise error(f"{where} = {value!r} is not a list")
+        return tuple(_convert(arguments[0], part, f"{where}[{index}]", error) for index, part in enumerate(value))
+    if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(value, dict):
+            raise error(f"{where} = {value!r} is not a table")
+        return {key: _convert(arguments[1], part, f"{where}.{key}", error) for key, part in value.items()}
+    if hint is Any:
+        return value
+    return _scalar(hint, value, where, error)
+
+
+def _scalar(hint: type, value: object, where: str, error: type[BenchcheckError]) -> Any:
+    """Check a string, number or flag; an integer passes for a float, a flag never for a number."""
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not hint:
+        raise error(f"{where} = {value!r} is not of type {hint.__name__}")
+    return value
