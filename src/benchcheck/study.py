@@ -62,7 +62,7 @@ _ANSWER_COLUMNS = {
 def writing(path: Path) -> Iterator[None]:
     """Turn a full disk, a read-only folder and the like into one line with the path; a bug stays a bug."""
     cures = {
-        errno.ENOSPC: "the disk is full. Cure: free space and run the same command again; nothing written before is lost",
+        errno.ENOSPC: "the disk is full. Cure: free space and run the same command again; what was written is kept",
         errno.EDQUOT: "the disk quota is used up. Cure: free space and run the same command again",
         errno.EFBIG: "the file would grow over the size limit of this process (ulimit -f)",
         errno.EACCES: "no write permission. Cure: chmod the folder or choose another",
@@ -110,7 +110,7 @@ def append_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     if not rows:
         return
-    data = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
+    data = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b", buffering=0) as file:
@@ -146,12 +146,13 @@ def read_rows(files: Sequence[Path], columns: Mapping[str, str], where: str = ""
     import duckdb
 
     names = [str(file) for file in files if file.stat().st_size]
-    declared = "{" + ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items()) + "}"
+    declared = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
+    nothing = ", ".join(f'null::{kind} as "{name}"' for name, kind in columns.items())
     source = (
-        f"read_json($files, format='newline_delimited', columns={declared}, ignore_errors=true, "
+        f"read_json($files, format='newline_delimited', columns={{{declared}}}, ignore_errors=true, "
         "maximum_object_size=268435456)"
         if names
-        else f"(select {', '.join(f'null::{kind} as {name}' for name, kind in columns.items())} limit 0)"
+        else f"(select {nothing} limit 0)"
     )
     query = f"select * from {source}" + (f" where item_id is null or ({where})" if where else "")
     with duckdb.connect() as connection:

@@ -35,8 +35,9 @@ class VideoRef:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One question. `gold` is an index into `options`; `format` is `mcq` (is screened) or `open` (is kept, never asked).
+    """One question. `gold` is an index into `options`.
 
+    `format` is `mcq`, which is screened, or `open`, which is kept with its reasons in `issues` and never asked.
     `start` and `end` are seconds, None for the whole video; the window is part of an item's identity.
     """
 
