@@ -62,12 +62,9 @@ def plan_units(work: Sequence[tuple[str, Sequence[str]]], max_unit: int = MAX_UN
     for bench, ids in work:
         ordered = sorted(ids)
         parts = max(1, -(-len(ordered) // max_unit))
-        size, rest = divmod(len(ordered), parts)
-        start = 0
+        size = -(-len(ordered) // parts)
         for part in range(parts):
-            end = start + size + (part < rest)
-            units.append(Unit(bench, part, parts, tuple(ordered[start:end])))
-            start = end
+            units.append(Unit(bench, part, parts, tuple(ordered[part * size : (part + 1) * size])))
     return units
 
 
