@@ -35,6 +35,7 @@ __all__ = [
     "read_step",
     "slurm_task",
     "survey",
+    "units_of",
 ]
 
 MAX_UNIT = 20_000
@@ -63,8 +64,7 @@ def plan_units(work: Sequence[tuple[str, Sequence[str]]], max_unit: int = MAX_UN
         ordered = sorted(ids)
         parts = max(1, -(-len(ordered) // max_unit))
         size = -(-len(ordered) // parts)
-        for part in range(parts):
-            units.append(Unit(bench, part, parts, tuple(ordered[part * size : (part + 1) * size])))
+        units += [Unit(bench, part, parts, tuple(ordered[part * size :][:size])) for part in range(parts)]
     return units
 
 
@@ -210,6 +210,16 @@ def pilot_flags(pool: Pool, n: int, seed: int) -> Flags:
         ids = sorted(pool.ids(pool.screenable & (pool.bench == bench)))
         chosen.update(random.Random(f"{seed}|pilot|{bench}").sample(ids, min(n, len(ids))))
     return np.fromiter((item_id in chosen for item_id in pool.item_id.to_pylist()), dtype=np.bool_, count=len(pool))
+
+
+def units_of(pool: Pool, n_tasks: int) -> list[list[Unit]]:
+    """Return the units of every task over all screenable items; the same on every machine, whatever is answered.
+
+    A unit is small enough that every task gets one, and never larger than `MAX_UNIT`.
+    """
+    work = [(bench, pool.ids(pool.screenable & (pool.bench == bench))) for bench in pool.benches()]
+    share = -(-sum(len(ids) for _, ids in work) // n_tasks)
+    return assign_units(plan_units(work, min(MAX_UNIT, max(1, share))), n_tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,180 @@
+"""The loop: step by step down the ladder, each until nothing is left to ask. It is synchronous and fits on a screen.
+
+Concurrency lives in backends and executors only. The same call again continues where it stopped, after any crash.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from benchcheck.run.local import Local
+from benchcheck.run.plan import Pool, Survey, load_pool, pilot_flags, read_step, survey, units_of
+from benchcheck.screen.steps import Step
+from benchcheck.screen.verdicts import MAX_ERRORS, Flags, Mark
+from benchcheck.study import Study
+
+__all__ = ["BenchLoss", "FailureKind", "Reporter", "StepSummary", "screen", "step_warnings", "summarize"]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureKind:
+    """One kind of error among a step's failed items, with up to five of them."""
+
+    kind: str
+    count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchLoss:
+    """How many of a benchmark's items a step asked, and how many of those left."""
+
+    bench: str
+    asked: int
+    removed: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepSummary:
+    """A step after a run (protocol 8). Counts are of items that were alive when they came to it."""
+
+    step: Step
+    alive: int
+    answered: int
+    removed: int
+    waiting: int
+    failed: int
+    remaining: int
+    asked_now: int
+    wall_s: float
+    losses: tuple[BenchLoss, ...]
+    kinds: tuple[FailureKind, ...]
+    ignored: int
+    """Rows of another protocol or of changed items, left out."""
+    unreadable: int
+    """Lines that were no rows."""
+
+    @property
+    def items_per_s(self) -> float:
+        """Items written per second in this run; opening the model counts."""
+        return self.asked_now / self.wall_s if self.wall_s and self.asked_now else 0.0
+
+
+class Reporter(Protocol):
+    """Hears what a run does; the command line draws it."""
+
+    def step_begins(self, step: Step, todo: int, waiting: int) -> None:
+        """A step is about to ask `todo` items."""
+        ...
+
+    def advance(self, items: int, errors: int) -> None:
+        """More items were written, some of them as error rows."""
+        ...
+
+    def step_ends(self, summary: StepSummary) -> None:
+        """A step has nothing left to ask."""
+        ...
+
+
+def screen(study: Study, executor: Local, reporter: Reporter, pilot: int = 0) -> Survey:
+    """Run every step of a study until nothing is left to ask; `pilot` limits it to a sample of each benchmark.
+
+    Raises:
+        StudyError: there is no pool, or the disk is full.
+        UsageError: the backend or a checkpoint was refused.
+        BackendError: an engine stopped answering; the same call continues.
+    """
+    pool = load_pool(study)
+    wanted = pilot_flags(pool, pilot, study.config.protocol.seed) if pilot else np.ones(len(pool), dtype=np.bool_)
+    tasks = units_of(pool, executor.workers)
+    state = survey(study, pool)
+    for index, step in enumerate(study.config.steps):
+        asked, start, begun = 0, time.monotonic(), False
+        # An item leaves the list with an answer, a lasting error or its third error row, so this ends by itself.
+        for _ in range(MAX_ERRORS):
+            todo = frozenset(pool.ids(state.fold.steps[index].ready & wanted))
+            if not begun:
+                reporter.step_begins(step, len(todo), int(np.count_nonzero(state.fold.steps[index].waiting)))
+                begun = True
+            if not todo:
+                break
+            executor.run(step, tasks, todo, reporter.advance)
+            asked += len(todo)
+            reports = {**state.reports, step.number: read_step(study, pool, step)}
+            state = survey(study, pool, reports)
+        reporter.step_ends(summarize(study, state, index, asked, time.monotonic() - start))
+    return state
+
+
+def summarize(study: Study, state: Survey, index: int, asked_now: int = 0, wall_s: float = 0.0) -> StepSummary:
+    """Sum up one step of a survey; the last two arguments are what a run just did."""
+    here = state.fold.steps[index]
+    report = state.reports[here.step.number]
+    passed, removed, failed = (here.count(mark) for mark in (Mark.PASSED, Mark.REMOVED, Mark.FAILED))
+    return StepSummary(
+        step=here.step,
+        alive=int(np.count_nonzero(here.alive)),
+        answered=passed + removed,
+        removed=removed,
+        waiting=int(np.count_nonzero(here.waiting)),
+        failed=failed,
+        remaining=int(np.count_nonzero(here.todo)),
+        asked_now=asked_now,
+        wall_s=wall_s,
+        losses=_losses(state.pool, here.alive, here.marks),
+        kinds=_kinds(study, state.pool, here.step, here.alive & (here.marks == Mark.FAILED)) if failed else (),
+        ignored=report.other_key + report.other_item,
+        unreadable=report.unreadable,
+    )
+
+
+def _losses(pool: Pool, alive: Flags, marks: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> tuple[BenchLoss, ...]:
+    """Count per benchmark what a step asked and removed."""
+    losses = []
+    for bench in pool.benches():
+        here = marks[alive & (pool.bench == bench)]
+        counts = [int(np.count_nonzero(here == mark)) for mark in (Mark.PASSED, Mark.REMOVED, Mark.FAILED)]
+        losses.append(BenchLoss(bench, sum(counts), counts[1], counts[2]))
+    return tuple(losses)
+
+
+def _kinds(study: Study, pool: Pool, step: Step, failed: Flags) -> tuple[FailureKind, ...]:
+    """Count the kinds of error among a step's failed items."""
+    ids = set(pool.ids(failed))
+    last: Mapping[str, str] = {
+        row["item_id"]: row["error"]
+        for row in study.answers(step.number, "status = 'error'").table.select(["item_id", "error"]).to_pylist()
+        if row["item_id"] in ids
+    }
+    kinds: dict[str, list[str]] = {}
+    for item_id, kind in sorted(last.items()):
+        kinds.setdefault(kind, []).append(item_id)
+    return tuple(FailureKind(kind, len(of), tuple(of[:5])) for kind, of in sorted(kinds.items()))
+
+
+def step_warnings(summary: StepSummary) -> Sequence[str]:
+    """Return what a reader should distrust in a step (protocol 8).
+
+    A benchmark of at least 20 asked items that lost at least 99 % or at most 1 %; more than 0.1 % failed; rows that
+    were left out.
+    """
+    name = f"step {summary.step.number} ({summary.step.name})"
+    warnings = []
+    for loss in summary.losses:
+        if loss.asked < 20:
+            continue
+        share = loss.removed / loss.asked
+        if share >= 0.99 or share <= 0.01:
+            warnings.append(f"{name}: {loss.bench} lost {loss.removed} of {loss.asked} items ({share:.0%})")
+    tried = summary.answered + summary.failed
+    if tried and summary.failed / tried > 0.001:
+        warnings.append(f"{name}: {summary.failed} of {tried} items failed ({summary.failed / tried:.1%})")
+    if summary.ignored:
+        warnings.append(f"{name}: {summary.ignored} rows of another protocol or of changed items were left out")
+    if summary.unreadable:
+        warnings.append(f"{name}: {summary.unreadable} lines were not readable as rows and were left out")
+    return warnings

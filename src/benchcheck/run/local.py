@@ -1,0 +1,128 @@
+"""The local executor: units run in this process, or in several worker processes of the same command.
+
+Nothing is pickled: a worker is `benchcheck work STUDY --step K --task I --tasks N`, the same everywhere, and finds its
+share in the study's own files. It prints one line of progress per write; a worker whose parent is gone stops at that.
+"""
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import IO
+
+from benchcheck.backends import Backend, ModelSpec, open_backend
+from benchcheck.config import Config
+from benchcheck.errors import BackendError
+from benchcheck.run.plan import Unit
+from benchcheck.run.work import Progress, do_unit
+from benchcheck.screen.steps import Step
+from benchcheck.study import Study
+
+__all__ = ["Local", "model_spec", "share"]
+
+
+def model_spec(config: Config, step: Step, root: str) -> ModelSpec:
+    """Return the checkpoint that a step uses; a relative folder is relative to the study."""
+    model = config.models[step.role]
+    inside = os.path.join(root, model.model)
+    return ModelSpec(
+        model=inside if os.path.isdir(inside) else model.model,
+        revision=model.revision,
+        preset=config.protocol.preset,
+        seed=config.protocol.seed,
+    )
+
+
+def share(units: Sequence[Unit], todo: frozenset[str]) -> list[Unit]:
+    """Return the units with the items that are still to be asked, without empty ones."""
+    left = [replace(unit, item_ids=tuple(item for item in unit.item_ids if item in todo)) for unit in units]
+    return [unit for unit in left if unit.item_ids]
+
+
+@dataclass(slots=True)
+class Local:
+    """Runs a step's units on this machine. One model is open at a time; the next step of the same role reuses it."""
+
+    study: Study
+    backend: str
+    workers: int = 1
+    pilot: int = 0
+    _opened: Backend | None = None
+    _spec: ModelSpec | None = None
+
+    def run(self, step: Step, tasks: Sequence[Sequence[Unit]], todo: frozenset[str], progress: Progress) -> None:
+        """Do all units of a step; `tasks` holds one list of units per worker.
+
+        Raises:
+            BackendError: a worker or the engine died; rows that were written stay.
+        """
+        if self.workers == 1:
+            backend = self.open(step)
+            for unit in share([unit for units in tasks for unit in units], todo):
+                do_unit(self.study, step, unit, backend, progress)
+        else:
+            busy = [task for task, units in enumerate(tasks) if share(units, todo)]
+            self._spawn(step, busy, len(tasks), progress)
+
+    def open(self, step: Step) -> Backend:
+        """Return the step's model, opened now or still open from an earlier step."""
+        spec = model_spec(self.study.config, step, str(self.study.root))
+        if self._opened is None or spec != self._spec:
+            self.close()
+            self._opened, self._spec = open_backend(self.backend, spec), spec
+        return self._opened
+
+    def close(self) -> None:
+        """Close the model that is open, if any."""
+        if self._opened is not None:
+            self._opened.close()
+        self._opened = self._spec = None
+
+    def _spawn(self, step: Step, busy: Sequence[int], n_tasks: int, progress: Progress) -> None:
+        """Run one process per busy task and pass their progress on; all end before this returns or raises."""
+        command = [sys.executable, "-m", "benchcheck", "work", str(self.study.root), "--step", str(step.number)]
+        command += ["--backend", self.backend, "--tasks", str(n_tasks)]
+        command += ["--pilot", str(self.pilot)] if self.pilot else []
+        threads = str(max(1, (os.cpu_count() or 1) // len(busy)))
+        environment = {"OMP_NUM_THREADS": threads} | dict(os.environ)
+        workers = [
+            subprocess.Popen([*command, "--task", str(task)], stdout=-1, stderr=-1, text=True, env=environment)
+            for task in busy
+        ]
+        lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        errors: list[list[str]] = [[] for _ in workers]
+        for worker, error in zip(workers, errors, strict=True):
+            threading.Thread(target=_forward, args=(worker.stdout, lines), daemon=True).start()
+            threading.Thread(target=_keep, args=(worker.stderr, error), daemon=True).start()
+        try:
+            for _ in workers:
+                while (line := lines.get()) is not None:
+                    items, failed = line.split()
+                    progress(int(items), int(failed))
+            failures = [error[-1:] for worker, error in zip(workers, errors, strict=True) if worker.wait()]
+        finally:
+            for worker in workers:
+                worker.terminate()
+                worker.wait()
+        if failures:
+            last = failures[0][0].strip() if failures[0] else "without a word"
+            raise BackendError(f"{len(failures)} of {len(workers)} workers of step {step.number} ended early: {last}")
+
+
+def _forward(pipe: IO[str] | None, lines: "queue.SimpleQueue[str | None]") -> None:
+    """Pass a worker's lines of progress on; None says that it has ended."""
+    if pipe is not None:
+        for line in pipe:
+            lines.put(line)
+    lines.put(None)
+
+
+def _keep(pipe: IO[str] | None, error: list[str]) -> None:
+    """Keep the last lines that a worker wrote to its standard error."""
+    if pipe is not None:
+        for line in pipe:
+            error.append(line)
+            del error[:-50]
