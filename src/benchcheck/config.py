@@ -136,6 +136,8 @@ class PoolSource:
     """Overrides the spec's own name."""
     videos: Videos | None = None
     """Where this benchmark's videos lie, when not in the study's own folder."""
+    truth: str = ""
+    """A control benchmark's truth file (`id`, `class`): the report then shows what was found beside what is so."""
 
     def __post_init__(self) -> None:
         """Refuse a source without files or with a name that is no file name."""

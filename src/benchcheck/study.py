@@ -1,27 +1,33 @@
 """A study is a folder: benchcheck.toml, inputs, frames, results. Every path and file format of it stands here.
 
-What this module promises: a file appears whole or not at all (`publish`), a row is appended whole or not at all
-(`append_rows`), and reading tells good rows from torn ones and errors without hiding any (`read_rows`).
+How files are written and read so that none is ever half there stands in files.py.
 """
 
-import contextlib
-import errno
-import fcntl
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchcheck.config import Config, load
 from benchcheck.errors import StudyError, UsageError
+from benchcheck.files import Rows, append_rows, publish, read_rows, rows_source, writing
 from benchcheck.pool.items import Item
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CONFIG_NAME", "FRAMES_FILE", "Rows", "Study", "append_rows", "publish", "read_rows", "writing"]
+__all__ = [
+    "ANSWER_COLUMNS",
+    "CONFIG_NAME",
+    "FRAMES_FILE",
+    "Rows",
+    "Study",
+    "append_rows",
+    "publish",
+    "read_rows",
+    "rows_source",
+    "writing",
+]
 
 CONFIG_NAME = "benchcheck.toml"
 FRAMES_FILE = "frames.json"
@@ -29,7 +35,7 @@ FRAMES_FILE = "frames.json"
 _ITEM_BATCH = 10_000
 """Items per parquet row group: about 5 MB of text, so that a pool of any size is written in bounded memory."""
 
-_ROW_COLUMNS = {
+ROW_COLUMNS = {
     "item_id": "VARCHAR",
     "step_key": "VARCHAR",
     "item_digest": "VARCHAR",
@@ -39,8 +45,8 @@ _ROW_COLUMNS = {
     "n_right": "INTEGER",
     "mean_margin": "DOUBLE",
 }
-_ANSWER_COLUMNS = {
-    **_ROW_COLUMNS,
+ANSWER_COLUMNS = {
+    **ROW_COLUMNS,
     "bench": "VARCHAR",
     "model": "VARCHAR",
     "revision": "VARCHAR",
@@ -56,114 +62,6 @@ _ANSWER_COLUMNS = {
     "engine": "JSON",
     "at": "VARCHAR",
 }
-
-
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn a full disk, a read-only folder and the like into one line with the path; a bug stays a bug."""
-    cures = {
-        errno.ENOSPC: "the disk is full. Cure: free space and run the same command again; what was written is kept",
-        errno.EDQUOT: "the disk quota is used up. Cure: free space and run the same command again",
-        errno.EFBIG: "the file would grow over the size limit of this process (ulimit -f)",
-        errno.EACCES: "no write permission. Cure: chmod the folder or choose another",
-        errno.EPERM: "no write permission. Cure: chmod the folder or choose another",
-        errno.EROFS: "the file system is read-only. Cure: choose another folder",
-        errno.ENOTDIR: "a part of this path is a file, not a folder",
-        errno.EISDIR: "this is a folder where a file is wanted",
-        errno.EEXIST: "a file stands where a folder is wanted",
-    }
-    try:
-        yield
-    except OSError as reason:
-        if reason.errno not in cures:
-            raise
-        raise StudyError(f"{path}: {cures[reason.errno]}") from reason
-
-
-@contextlib.contextmanager
-def publish(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` to write to; when the block ends well, it becomes `path` in one move.
-
-    Raises:
-        StudyError: the disk is full or the folder is not writable; `path` is as it was.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            yield temporary
-            with temporary.open("rb") as written:
-                os.fsync(written.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-def append_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Append rows to a JSON-lines file: one write under an exclusive lock, whole rows only (protocol 6).
-
-    A torn last line, left by a killed writer, is closed with a newline first, so that no row is glued to it. When the
-    disk fills up in the middle, the file is cut back to where it was.
-
-    Raises:
-        StudyError: the disk is full or the folder is not writable.
-    """
-    if not rows:
-        return
-    data = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b", buffering=0) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            size = file.seek(0, os.SEEK_END)
-            if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
-                data = b"\n" + data
-            try:
-                view = memoryview(data)
-                while view:
-                    view = view[file.write(view) or 0 :]
-            except OSError:
-                file.truncate(size)
-                raise
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of a step, and how many lines were no rows at all (torn by a killed writer, or damaged)."""
-
-    table: "pa.Table"
-    unreadable: int
-
-
-def read_rows(files: Sequence[Path], columns: Mapping[str, str], where: str = "") -> Rows:
-    """Read some columns of many JSON-lines files with DuckDB, in file order, torn lines left out and counted.
-
-    `columns` maps names to DuckDB types. 300,000 rows of 900 bytes take 1.2 s on two cores; a json.loads loop 10 s.
-
-    Raises:
-        StudyError: a file cannot be read.
-    """
-    import duckdb
-
-    names = [str(file) for file in files if file.stat().st_size]
-    declared = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
-    nothing = ", ".join(f'null::{kind} as "{name}"' for name, kind in columns.items())
-    source = (
-        f"read_json($files, format='newline_delimited', columns={{{declared}}}, ignore_errors=true, "
-        "maximum_object_size=268435456)"
-        if names
-        else f"(select {nothing} limit 0)"
-    )
-    query = f"select * from {source}" + (f" where item_id is null or ({where})" if where else "")
-    with duckdb.connect() as connection:
-        try:
-            table = connection.sql(query, params={"files": names} if names else None).to_arrow_table()
-        except duckdb.Error as reason:
-            raise StudyError(f"{files[0].parent}: rows are not readable: {reason}") from reason
-    torn = table.column("item_id").null_count
-    if torn:
-        table = table.filter(table.column("item_id").is_valid())
-    return Rows(table, torn)
 
 
 class Study:
@@ -224,6 +122,36 @@ class Study:
     def accounting_file(self) -> Path:
         """One line per step, unit and run (JSON lines; `run_accounting.csv` is made from it)."""
         return self.logs / "accounting.jsonl"
+
+    @property
+    def database(self) -> Path:
+        """The results as DuckDB tables and views."""
+        return self.results / "pool.duckdb"
+
+    @property
+    def pool_items(self) -> Path:
+        """Every item with every step's outcome."""
+        return self.results / "pool_items.parquet"
+
+    @property
+    def summary_md(self) -> Path:
+        """Verdicts and funnel, for people."""
+        return self.results / "pool_summary.md"
+
+    @property
+    def summary_csv(self) -> Path:
+        """Asked, removed and failed per step and benchmark."""
+        return self.results / "pool_summary.csv"
+
+    @property
+    def accounting(self) -> Path:
+        """What every unit of every run cost."""
+        return self.results / "run_accounting.csv"
+
+    @property
+    def report(self) -> Path:
+        """The page."""
+        return self.results / "report.html"
 
     def step_folder(self, step: int) -> Path:
         """Folder of a step's rows."""
@@ -299,11 +227,11 @@ class Study:
 
     def rows(self, step: int) -> Rows:
         """Return what verdicts need of every row of a step, in file order."""
-        return read_rows(self.step_files(step), _ROW_COLUMNS)
+        return read_rows(self.step_files(step), ROW_COLUMNS)
 
     def answers(self, step: int, where: str = "") -> Rows:
         """Return every field of a step's rows; `where` is a DuckDB condition on them."""
-        return read_rows(self.step_files(step), _ANSWER_COLUMNS, where)
+        return read_rows(self.step_files(step), ANSWER_COLUMNS, where)
 
 
 def _item_schema() -> "pa.Schema":

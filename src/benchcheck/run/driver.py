@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from benchcheck.config import step_key
 from benchcheck.run.local import Local
 from benchcheck.run.plan import Pool, Survey, load_pool, pilot_flags, read_step, survey, units_of
 from benchcheck.screen.steps import Step
@@ -145,9 +146,10 @@ def _losses(pool: Pool, alive: Flags, marks: "np.ndarray[tuple[int], np.dtype[np
 def _kinds(study: Study, pool: Pool, step: Step, failed: Flags) -> tuple[FailureKind, ...]:
     """Count the kinds of error among a step's failed items."""
     ids = set(pool.ids(failed))
+    errors = study.answers(step.number, f"status = 'error' and step_key = '{step_key(study.config, step)}'").table
     last: Mapping[str, str] = {
         row["item_id"]: row["error"]
-        for row in study.answers(step.number, "status = 'error'").table.select(["item_id", "error"]).to_pylist()
+        for row in errors.select(["item_id", "error"]).to_pylist()
         if row["item_id"] in ids
     }
     kinds: dict[str, list[str]] = {}

@@ -1,0 +1,1 @@
+"""What a study found, as tables (assemble) and as one page (page)."""
