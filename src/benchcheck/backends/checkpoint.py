@@ -1,0 +1,219 @@
+"""Checkpoints on disk: where one lies, whether it is whole, what its files are. Imports neither torch nor transformers.
+
+Every refusal is one line: the path, what is wrong, what is allowed, the cure.
+"""
+
+import hashlib
+import json
+import re
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchcheck.errors import MissingExtraError, ModelRefusedError, UsageError
+
+__all__ = ["ARCHITECTURES", "EMBEDDED", "check", "fetch", "fingerprint", "resolve"]
+
+ARCHITECTURES = ("Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration")
+EMBEDDED = Path(__file__).parent.parent / "demo" / "models"
+"""The checkpoints that ship with the package, named `embedded:<folder>`."""
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_READ_PATTERNS = ("*.json", "*.jinja", "*.txt")
+_WEIGHT_PATTERNS = ("*.safetensors",)
+_LFS_POINTER = b"version https://git-lfs"
+_FETCH_AGAIN = "Cure: fetch the checkpoint again (files kept by Git LFS: `git lfs pull`)"
+
+
+def resolve(model: str) -> Path | str:
+    """Return the folder that `model` names, or the hub id that it is.
+
+    Raises:
+        UsageError: there is no such embedded checkpoint or folder.
+    """
+    if model.startswith("embedded:"):
+        return _embedded(model)
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return folder
+    if _HUB_ID.fullmatch(model):
+        return model
+    raise UsageError(
+        f"{model}: no such model folder. Allowed: a folder, a hub id (owner/name) or embedded:NAME. "
+        "Cure: correct `model` in the config, or fetch the checkpoint to that folder"
+    )
+
+
+def _embedded(model: str) -> Path:
+    folder = EMBEDDED / model.removeprefix("embedded:")
+    shipped = sorted(path.parent.name for path in EMBEDDED.glob("*/config.json"))
+    if folder.name not in shipped:
+        raise UsageError(
+            f"{model}: no such embedded checkpoint. Allowed: {', '.join(shipped) or 'none in this install'}"
+        )
+    return folder
+
+
+def fetch(model: str, revision: str) -> tuple[Path, str]:
+    """Return the checked folder of a checkpoint and its revision; a hub id is downloaded, or taken from the cache.
+
+    The small files come first and are checked, so that a wrong checkpoint is refused before its weights travel.
+
+    Raises:
+        UsageError: no such folder, or a hub id without revision.
+        ModelRefusedError: the checkpoint is damaged, of another kind, of another revision, or cannot be fetched.
+        MissingExtraError: huggingface_hub is not installed.
+    """
+    place = resolve(model)
+    if isinstance(place, Path):
+        check(place)
+        return place, _local_revision(place, revision)
+    if not revision:
+        raise UsageError(
+            f"{model}: no folder of that name here, and a hub id needs a revision, since a branch moves. "
+            "Allowed: a commit of the hub repository. Cure: set `revision` in the config"
+        )
+    check(_download(place, revision, _READ_PATTERNS), weights=False)
+    folder = _download(place, revision, _READ_PATTERNS + _WEIGHT_PATTERNS)
+    check(folder)
+    return folder, folder.name
+
+
+def _local_revision(folder: Path, revision: str) -> str:
+    found = fingerprint(folder)
+    if revision not in ("", found):
+        raise ModelRefusedError(
+            f"{folder}: the files are {found}, the revision asked for is {revision}. Allowed: that fingerprint, or an "
+            "empty revision. Cure: set `revision` to it, or fetch the files of the revision"
+        )
+    return found
+
+
+def _download(repository: str, revision: str, patterns: tuple[str, ...]) -> Path:
+    """Return the hub cache's folder of a revision, fetching the files that are not in it unless offline."""
+    try:
+        import huggingface_hub
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("the transformers backend", "transformers") from error
+    try:
+        return Path(huggingface_hub.snapshot_download(repository, revision=revision, allow_patterns=list(patterns)))
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
+        # LocalEntryNotFoundError, what an offline machine gets, is an OSError too.
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelRefusedError(
+            f"{repository}@{revision}: cannot be fetched ({reason or type(error).__name__}). Allowed: a commit of the "
+            "hub or of its cache. Cure: check name, commit and network, or name a local folder"
+        ) from error
+
+
+def fingerprint(folder: Path) -> str:
+    """Return `sha256:…` of a checkpoint's config, tokenizer, template and weight files, by name and content.
+
+    A note or a licence beside them does not count. Reads every byte: about a second per GB and core.
+    """
+    patterns = _READ_PATTERNS + _WEIGHT_PATTERNS
+    files = sorted({path for pattern in patterns for path in folder.glob(pattern)}, key=lambda path: path.name)
+    # Hashing and reading release the GIL, so the shards of a large checkpoint go in parallel.
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        digests = list(pool.map(_digest, files))
+    lines = "".join(f"{path.name} {digest}\n" for path, digest in zip(files, digests, strict=True))
+    return "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check(folder: Path, *, weights: bool = True) -> None:
+    """Refuse a folder that is not a whole checkpoint of an allowed architecture.
+
+    Args:
+        folder: the checkpoint.
+        weights: whether its weight files should be there already.
+
+    Raises:
+        ModelRefusedError: with the file, what is wrong with it and the cure.
+    """
+    config = _config(folder)
+    found = config.get("architectures") or ["none"]
+    if found[0] not in ARCHITECTURES:
+        raise ModelRefusedError(
+            f"{folder}: the architecture is {found[0]}. Allowed: {', '.join(ARCHITECTURES)}. "
+            "Cure: name a Qwen3-VL checkpoint, or serve this one and use the server backend"
+        )
+    _check_tokenizer(folder)
+    if weights:
+        for path in _weight_files(folder):
+            _check_weights(path)
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ModelRefusedError(
+            f"{folder}: no config.json. Allowed: the folder of a checkpoint. Cure: name that folder"
+        )
+    config = _json(path)
+    if not isinstance(config, dict):
+        raise ModelRefusedError(f"{path}: not a JSON object. Allowed: the checkpoint's config. {_FETCH_AGAIN}")
+    return config
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ModelRefusedError(
+            f"{path}: not JSON ({error}). Allowed: the checkpoint's own file. {_FETCH_AGAIN}"
+        ) from error
+
+
+def _check_tokenizer(folder: Path) -> None:
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
+        raise ModelRefusedError(
+            f"{folder}: no tokenizer. Allowed: tokenizer.json, or vocab.json with merges.txt. {_FETCH_AGAIN}"
+        )
+    if any((folder / name).is_file() for name in ("chat_template.jinja", "chat_template.json")):
+        return
+    settings = folder / "tokenizer_config.json"
+    if not (settings.is_file() and _json(settings).get("chat_template")):
+        raise ModelRefusedError(
+            f"{folder}: no chat template. Allowed: chat_template.jinja, chat_template.json or `chat_template` in "
+            "tokenizer_config.json. Cure: copy it from the instruction-tuned checkpoint"
+        )
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        return [folder / name for name in sorted(set(_json(index)["weight_map"].values()))]
+    return [folder / "model.safetensors"]
+
+
+def _check_weights(path: Path) -> None:
+    """Refuse a weight file that is absent, a pointer, empty or cut, by its header and size alone."""
+    if not path.is_file():
+        raise ModelRefusedError(f"{path}: no such weight file. Allowed: weights as safetensors. {_FETCH_AGAIN}")
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(max(8, len(_LFS_POINTER)))
+        if start.startswith(_LFS_POINTER):
+            raise ModelRefusedError(f"{path}: a Git LFS pointer, not weights. Allowed: weights. {_FETCH_AGAIN}")
+        header = struct.unpack("<Q", start[:8])[0] if len(start) >= 8 else size
+        file.seek(8)
+        end = _data_end(file.read(header)) if 8 + header <= size else None
+    if end is None or 8 + header + end != size:
+        wanted = "a safetensors header" if end is None else f"{8 + header + end:,} bytes by its header"
+        raise ModelRefusedError(f"{path}: cut or damaged ({size:,} bytes). Allowed: {wanted}. {_FETCH_AGAIN}")
+
+
+def _data_end(header: bytes) -> int | None:
+    """Return the bytes of tensor data that a safetensors header describes, or None where it is none."""
+    try:
+        tensors = json.loads(header)
+        return max((int(t["data_offsets"][1]) for name, t in tensors.items() if name != "__metadata__"), default=0)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,61 @@
+"""Option letters as tokens: which token ids stand for which letter, and whether a letter is one token at all. Pure.
+
+A letter is read as one token behind the prompt's real end. That is exact only if appending the letter leaves the
+tokens before it as they are and adds one token, which is checked with the checkpoint's own tokenizer when it is opened.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from benchcheck.screen.prompts import LETTERS
+from benchcheck.screen.readings import letter_of_token
+
+__all__ = ["CORE_LETTERS", "unreadable_letters", "variants_of_letters"]
+
+CORE_LETTERS = LETTERS[:5]
+"""A checkpoint must be able to say these, or it is refused. Later letters fail the prompts that need them, so that one
+odd token behind Z does not stop a benchmark of four options."""
+
+_FORMS = (" {}", "{}", " ({}", "({}")
+
+
+def variants_of_letters(tokens: Sequence[str | None]) -> dict[str, tuple[int, ...]]:
+    """Return for every letter the ids of all tokens that stand for it (protocol 5).
+
+    Args:
+        tokens: the decoded text of every id of the vocabulary.
+    """
+    found: dict[str, list[int]] = {letter: [] for letter in LETTERS}
+    for identifier, token in enumerate(tokens):
+        letter = letter_of_token(token)
+        if letter is not None:
+            found[letter].append(identifier)
+    return {letter: tuple(identifiers) for letter, identifiers in found.items()}
+
+
+def unreadable_letters(
+    tail: str, tokenize: Callable[[str], Sequence[int]], variants: Mapping[str, Sequence[int]]
+) -> dict[str, str]:
+    """Return the letters that no single token says behind `tail`, each with what it becomes instead.
+
+    Args:
+        tail: a rendered prompt, or its end from the last special token on.
+        tokenize: text to ids, adding nothing.
+        variants: ids by letter, as `variants_of_letters` gives them.
+    """
+    before = list(tokenize(tail))
+    reasons: dict[str, str] = {}
+    for letter in LETTERS:
+        continued = {form.format(letter): list(tokenize(tail + form.format(letter))) for form in _FORMS}
+        allowed = set(variants[letter])
+        if not any(ids[:-1] == before and ids[-1] in allowed for ids in continued.values()):
+            plain = continued[f" {letter}"]
+            reasons[letter] = f"' {letter}' after the prompt is {_difference(before, plain)}"
+    return reasons
+
+
+def _difference(before: Sequence[int], after: Sequence[int]) -> str:
+    """Say what tokens a continuation adds, or that it changes those before it."""
+    if list(after[: len(before)]) != list(before):
+        return f"merged with the token before it (ids {list(after[-2:])})"
+    added = list(after[len(before) :])
+    return f"{len(added)} tokens (ids {added})" if len(added) != 1 else f"token {added[0]}, which is another text"

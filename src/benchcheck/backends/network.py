@@ -1,0 +1,207 @@
+"""The network of a Qwen3-VL checkpoint: frames to features, token trees to logits at their leaves.
+
+The language model is called below `forward` of the whole model, with embeddings, a mask of ancestors and M-RoPE
+positions of our own; `transformers` 5.17 and 5.24 take the same arguments there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchcheck.backends.packed import Ints, Tree, ancestors, is_image, split_symbol
+from benchcheck.errors import ModelRefusedError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Network", "Row", "quiet"]
+
+SMALL_PARAMETERS = 50_000_000
+SMALL_THREADS = 2
+"""CPU threads of a network below `SMALL_PARAMETERS`: its matrices are too small to split over many. Packed text prompts
+of the embedded checkpoints: 204 a second on one thread, 350 on two; more were not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One token tree with its M-RoPE positions, int64 [3, nodes]."""
+
+    tree: Tree
+    positions: Ints
+
+    @classmethod
+    def of(cls, tree: Tree, positions: Sequence[Ints]) -> Row:
+        """Give every node the position it has in each of its prompts (`positions[i]` is int64 [3, prompt length])."""
+        packed = np.empty((3, len(tree.symbols)), dtype=np.int64)
+        for path, alone in zip(tree.paths, positions, strict=True):
+            packed[:, path] = alone
+        return cls(tree, packed)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence the log and progress bars of `transformers` inside the block, and give both back as they were."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+class Network:
+    """A checkpoint's weights on one device.
+
+    float32 on a CPU, bfloat16 on a GPU. `exact_head` keeps a float32 copy of the output head on a GPU (2.5 GB for the
+    8B model): bfloat16 logits come in steps of 0.125, and two thirds of the items at chance then tie for the top.
+
+    A small network (the embedded ones have 4 million parameters) keeps torch to `SMALL_THREADS` CPU threads while it is
+    open; a larger one has as many as torch takes.
+    """
+
+    def __init__(self, folder: Path, *, exact_head: bool) -> None:
+        import torch
+
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
+        self.model = _load(folder, self.dtype, self.device)
+        self.dtype_name = str(self.dtype).removeprefix("torch.")
+        self.device_name = torch.cuda.get_device_name() if self.device.type == "cuda" else "cpu"
+        self._core = self.model.model
+        weight = self.model.lm_head.weight.detach()
+        self._head = weight.float() if exact_head else weight
+        self.merge = int(self._core.visual.spatial_merge_size)
+        self.max_tokens = int(self.model.config.text_config.max_position_embeddings)
+        self.small = self.device.type == "cpu" and self.model.num_parameters() < SMALL_PARAMETERS
+        self._threads = torch.get_num_threads()
+        if self.small:
+            torch.set_num_threads(min(SMALL_THREADS, self._threads))
+
+    def close(self) -> None:
+        """Drop the weights and give CPU threads back."""
+        import torch
+
+        if self.small:
+            torch.set_num_threads(self._threads)
+        del self.model, self._core, self._head
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def encode(self, patches: Sequence[np.ndarray[Any, Any]], grids: Sequence[tuple[int, int]]) -> list[torch.Tensor]:
+        """Return the features of frames, each [taps + 1, tokens, hidden]: the last layer's, then the deepstack taps'.
+
+        Args:
+            patches: per frame float32 [patches, patch values], as the image processor gives them.
+            grids: per frame its height and width in patches.
+        """
+        import torch
+
+        sizes = [height * width // self.merge**2 for height, width in grids]
+        pixels = torch.from_numpy(np.concatenate(patches)).to(self.device, self.dtype)
+        grid_thw = torch.tensor([(1, *grid) for grid in grids], device=self.device)
+        with torch.inference_mode():
+            seen = self._core.visual(pixels, grid_thw=grid_thw, return_dict=True)
+            features = torch.stack([seen.pooler_output, *seen.deepstack_features])
+        # Cloned, since a split is a view that would keep the other frames of its batch alive in the cache.
+        ends = np.cumsum(sizes)
+        return [features[:, end - size : end].clone() for size, end in zip(sizes, ends, strict=True)]
+
+    def leaf_logits(self, rows: Sequence[Row], features: Mapping[int, torch.Tensor]) -> torch.Tensor:
+        """Return the next-token logits behind every prompt, float32 [prompts, vocabulary], in the order of the rows.
+
+        Args:
+            rows: trees that run side by side, padded to the longest.
+            features: what `encode` gave, by frame number, for every frame in the rows.
+        """
+        import torch
+
+        width = max(len(row.tree.symbols) for row in rows)
+        with torch.inference_mode():
+            symbols = _stack([row.tree.symbols for row in rows], width)
+            arguments = self._embedded(symbols, features)
+            hidden = self._core.language_model(
+                attention_mask=self._mask(rows, width),
+                position_ids=torch.from_numpy(_stack([row.positions for row in rows], width)).to(self.device),
+                use_cache=False,
+                **arguments,
+            ).last_hidden_state
+            leaves = np.concatenate([index * width + row.tree.leaves for index, row in enumerate(rows)])
+            states = hidden.flatten(0, 1)[torch.from_numpy(leaves).to(self.device)]
+            return torch.nn.functional.linear(states.to(self._head.dtype), self._head).float()
+
+    def _embedded(self, symbols: Ints, features: Mapping[int, torch.Tensor]) -> dict[str, Any]:
+        """Return the language model's inputs for symbols [rows, width]: text embedded, image tokens from `features`."""
+        import torch
+
+        visual = is_image(symbols)
+        embeds = self._core.language_model.embed_tokens(torch.from_numpy(np.where(visual, 0, symbols)).to(self.device))
+        if not visual.any():
+            return {"inputs_embeds": embeds}
+        numbers, cells = split_symbol(symbols[visual])
+        used = np.unique(numbers)
+        starts = np.cumsum([0, *(features[int(number)].shape[1] for number in used)])
+        at = starts[np.searchsorted(used, numbers)] + cells
+        table = torch.cat([features[int(number)] for number in used], dim=1)
+        seen = table[:, torch.from_numpy(at).to(self.device)]
+        where = torch.from_numpy(visual).to(self.device)
+        embeds[where] = seen[0]
+        return {"inputs_embeds": embeds, "visual_pos_masks": where, "deepstack_visual_embeds": list(seen[1:])}
+
+    def _mask(self, rows: Sequence[Row], width: int) -> torch.Tensor:
+        """Return bool [rows, 1, width, width]; padding sees only itself, since a softmax over nothing is NaN."""
+        import torch
+
+        mask = np.zeros((len(rows), 1, width, width), dtype=np.bool_)
+        mask[:, 0, np.arange(width), np.arange(width)] = True
+        for index, row in enumerate(rows):
+            n = len(row.tree.symbols)
+            mask[index, 0, :n, :n] = ancestors(row.tree.post)
+        return torch.from_numpy(mask).to(self.device)
+
+
+def _stack(parts: Sequence[Ints], width: int) -> Ints:
+    """Pad the last axis of int64 [..., n] arrays with zeros to `width` and stack them before it."""
+    stacked = np.zeros((*parts[0].shape[:-1], len(parts), width), dtype=np.int64)
+    for index, part in enumerate(parts):
+        stacked[..., index, : part.shape[-1]] = part
+    return stacked
+
+
+def _load(folder: Path, dtype: torch.dtype, device: torch.device) -> Any:
+    """Load the model of a checked folder.
+
+    Raises:
+        ModelRefusedError: its weights are not those of its config; `transformers` would only warn and go on with
+            random ones.
+    """
+    import torch
+    from transformers import AutoModelForImageTextToText
+
+    with quiet():
+        try:
+            model, report = AutoModelForImageTextToText.from_pretrained(
+                folder, dtype=dtype, attn_implementation="sdpa", local_files_only=True, output_loading_info=True
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise ModelRefusedError(
+                f"{folder}: cannot be loaded ({reason}). Cure: fetch the checkpoint again"
+            ) from error
+    wrong = sorted(report["missing_keys"]) or sorted(str(key[0]) for key in report["mismatched_keys"])
+    if wrong:
+        raise ModelRefusedError(
+            f"{folder}: the weights lack {len(wrong)} tensors of the config, or have them in another shape, such as "
+            f"{wrong[0]}. Allowed: weights saved with this config.json. Cure: fetch the checkpoint again"
+        )
+    return torch.nn.Module.eval(model.to(device))

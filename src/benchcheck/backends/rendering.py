@@ -1,0 +1,110 @@
+"""Prompts to token ids, by the checkpoint's own tokenizer and chat template.
+
+The ids are those of the model's own processor: one user turn, images before the text, the assistant turn begun with
+the prefill, and one image token per merged patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchcheck.backends.packed import Ints
+from benchcheck.errors import ModelRefusedError
+from benchcheck.screen.prompts import INTROS, PREFILL, Prompt, render_text
+from benchcheck.screen.steps import Sight
+
+__all__ = ["PlaceholderError", "Rendered", "Renderer"]
+
+
+class PlaceholderError(Exception):
+    """A prompt's text holds the image placeholder itself, so that its images cannot be told from its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A prompt as token ids, with every image token in its place."""
+
+    ids: Ints
+    """int64 [tokens]."""
+    images: tuple[tuple[int, int, int], ...]
+    """Per frame: first token, height and width in tokens."""
+
+
+class Renderer:
+    """The tokenizer of a checkpoint and its chat template."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load the tokenizer.
+
+        Raises:
+            ModelRefusedError: it cannot be loaded, has no image token, or its template shows no images.
+        """
+        from transformers import AutoTokenizer
+
+        try:
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except Exception as error:  # the tokenizers library raises no narrower class on a file it cannot read
+            reason = str(error).strip().partition("\n")[0]
+            raise ModelRefusedError(
+                f"{folder}: the tokenizer cannot be loaded ({reason}). Allowed: the tokenizer of a Qwen3-VL "
+                "checkpoint. Cure: fetch the checkpoint again"
+            ) from error
+        token = getattr(self._tokenizer, "image_token", "<|image_pad|>")
+        self._image = self._tokenizer.convert_tokens_to_ids(token)
+        shown = self.tokenize(self.text(_SPECIMEN, images=2))
+        if shown.count(self._image) != 2:
+            raise ModelRefusedError(
+                f"{folder}: the chat template shows {shown.count(self._image)} of 2 images as {token}. Allowed: a "
+                "template with one such token per image. Cure: copy the chat template of a Qwen3-VL checkpoint"
+            )
+
+    @property
+    def specimen(self) -> str:
+        """A rendered prompt, whose end is the end of every prompt."""
+        return self.text(_SPECIMEN, images=0)
+
+    def text(self, text: str, *, images: int) -> str:
+        """Return the text that is tokenised, with one placeholder per image."""
+        content = [{"type": "image"} for _ in range(images)] + [{"type": "text", "text": text}]
+        turns = [{"role": "user", "content": content}]
+        opened: str = self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        return opened + PREFILL
+
+    def tokenize(self, text: str) -> list[int]:
+        """Return the ids of a text, with nothing added."""
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def vocabulary(self) -> list[str]:
+        """Return the decoded text of every id."""
+        ids = [[identifier] for identifier in range(len(self._tokenizer))]
+        decoded: list[str] = self._tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
+        return decoded
+
+    def render(self, prompt: Prompt, sizes: Sequence[tuple[int, int]]) -> Rendered:
+        """Return a prompt's ids.
+
+        Args:
+            prompt: the prompt.
+            sizes: height and width of each of its frames in tokens.
+
+        Raises:
+            PlaceholderError: its text contains the image placeholder.
+        """
+        ids = np.array(self.tokenize(self.text(prompt.text, images=len(sizes))), dtype=np.int64)
+        places = np.flatnonzero(ids == self._image)
+        if len(places) != len(sizes):
+            raise PlaceholderError(f"the text shows {len(places)} image placeholders for {len(sizes)} frames")
+        counts = np.ones(len(ids), dtype=np.int64)
+        counts[places] = [height * width for height, width in sizes]
+        firsts = (np.cumsum(counts) - counts)[places]
+        images = tuple((int(first), *size) for first, size in zip(firsts, sizes, strict=True))
+        return Rendered(np.repeat(ids, counts), images)
+
+
+_SPECIMEN = render_text(INTROS[Sight.BLIND], "What is shown?", ["a cat", "a dog"])

@@ -1,0 +1,200 @@
+"""The `transformers` backend: a Qwen3-VL checkpoint in this process, on a CPU or one GPU.
+
+Neighbouring prompts are packed into token trees (`packed`), so the four orders of an item compute their question once
+and the questions of a video its frames. Each frame goes through the vision tower once while it is remembered.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchcheck.backends import Engine, ModelSpec, Outcome, checkpoint
+from benchcheck.backends.letters import CORE_LETTERS, unreadable_letters, variants_of_letters
+from benchcheck.backends.network import Network, quiet
+from benchcheck.backends.packed import plan_batches
+from benchcheck.backends.pixels import FrameReader, Memory, UndecodableFrameError
+from benchcheck.backends.readout import Readout, check_preset
+from benchcheck.backends.rendering import PlaceholderError, Renderer
+from benchcheck.backends.window import Planned, Seen, Window, rows_of
+from benchcheck.errors import BackendError, MissingExtraError, ModelRefusedError
+from benchcheck.screen.prompts import LETTERS, Prompt
+from benchcheck.screen.readings import Failure, LetterLogprobs, Reading
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Budget", "TransformersBackend"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much runs at once.
+
+    On the CPU, one 4-million-parameter network, 78-token prompts of four orders: rows of 200 nodes, 4 at a time, read
+    350 prompts a second, one row of 800 reads 250 and one of 3,200 only 120, since a mask is quadratic.
+    """
+
+    row_tokens: int
+    """Nodes of a tree, unless a prompt alone is longer."""
+    batch_tokens: int
+    """Nodes of all trees that run side by side."""
+    memory_bytes: int
+    """Frame features that are remembered."""
+
+    @classmethod
+    def of(cls, device: str) -> Budget:
+        """Return the budget for a device type."""
+        return cls(1024, 16_384, 2 << 30) if device == "cuda" else cls(256, 1024, 256 << 20)
+
+
+_WINDOW = 4
+"""Batches that are planned together: rows of like length find each other, and little is held back."""
+
+
+class TransformersBackend:
+    """Reads letters from a checkpoint of the Qwen3-VL family.
+
+    A letter behind E that the tokenizer cannot say in one token fails the prompts that show so many options; one of A
+    to E refuses the checkpoint. `Reading.latency_s` is a prompt's share of the seconds of the batch it was in.
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        """Open a checkpoint.
+
+        Raises:
+            UsageError: the model or preset does not exist, or a hub id has no revision.
+            MissingExtraError: torch or transformers is not installed.
+            ModelRefusedError: the checkpoint is damaged, of another kind, or its letters are not single tokens.
+        """
+        check_preset(spec.preset)
+        version = _version()
+        folder, revision = checkpoint.fetch(spec.model, spec.revision)
+        with quiet():
+            self._renderer = Renderer(folder)
+            self._reader = FrameReader(folder)
+        tokens = self._renderer.vocabulary()
+        variants = variants_of_letters(tokens)
+        self._unreadable = unreadable_letters(self._renderer.specimen, self._renderer.tokenize, variants)
+        for letter in CORE_LETTERS:
+            if letter in self._unreadable:
+                raise ModelRefusedError(
+                    f"{folder}: letter {letter} is not one token: {self._unreadable[letter]}. Allowed: a tokenizer "
+                    f"that says each of {CORE_LETTERS} in one token. Cure: name another checkpoint"
+                )
+        self._network = Network(folder, exact_head=spec.preset == "exact")
+        self._readout = Readout(spec.preset, tokens, variants)
+        self.budget = Budget.of(self._network.device.type)
+        self._memory: Memory[Seen] = Memory(self.budget.memory_bytes, Seen.size)
+        self.engine = Engine("transformers", version, self._network.dtype_name, self._network.device_name, revision)
+
+    def close(self) -> None:
+        """Give back memory and CPU threads."""
+        self._reader.close()
+        self._memory.clear()
+        self._network.close()
+
+    def read(self, prompts: Sequence[Prompt]) -> Iterator[Outcome]:
+        """Yield one outcome per prompt; one that cannot be prepared fails ahead of the readings of its window.
+
+        Raises:
+            BackendError: the GPU failed.
+        """
+        window = self._window()
+        for index, prompt in enumerate(prompts):
+            alike = index > 0 and _alike(prompts[index - 1], prompt)
+            full = _WINDOW * self.budget.batch_tokens
+            if window.nodes > (2 * full if alike else full):
+                yield from self._read_window(window)
+                window = self._window()
+            failure = self._prepare(window, index, prompt)
+            if failure:
+                yield Outcome(index, failure)
+        yield from self._read_window(window)
+
+    def _window(self) -> Window:
+        return Window(self._reader, self._memory, self._network.merge)
+
+    def _prepare(self, window: Window, index: int, prompt: Prompt) -> Failure | None:
+        """Add a prompt to a window, or say why that cannot be."""
+        unreadable = [letter for letter in LETTERS[: len(prompt.order)] if letter in self._unreadable]
+        if unreadable:
+            return Failure("unreadable_letters", self._unreadable[unreadable[0]])
+        try:
+            rendered = self._renderer.render(prompt, window.sizes(prompt.frames))
+        except UndecodableFrameError as error:
+            return Failure("undecodable_frames", str(error))
+        except PlaceholderError as error:
+            return Failure("placeholder_in_text", str(error))
+        length, limit = len(rendered.ids), self._network.max_tokens
+        if length > limit:
+            return Failure("context_too_long", f"{length} tokens; the model takes {limit}")
+        window.add(index, prompt, rendered)
+        return None
+
+    def _read_window(self, window: Window) -> Iterator[Outcome]:
+        """Yield the outcomes of a window's prompts, row by row."""
+        import torch
+
+        try:
+            features = window.features(self._network)
+        except torch.OutOfMemoryError as error:
+            for prompt in window.prompts:
+                yield Outcome(prompt.index, Failure("out_of_memory", f"vision tower: {_first_line(error)}"))
+            return
+        rows = rows_of(window.prompts, self.budget.row_tokens)
+        lengths = [len(row.tree.symbols) for _, row in rows]
+        for batch in plan_batches(lengths, self.budget.batch_tokens):
+            yield from self._read_batch([rows[i] for i in batch], features)
+
+    def _read_batch(self, rows: Sequence[Planned], features: Mapping[int, torch.Tensor]) -> Iterator[Outcome]:
+        """Yield the readings of rows that run at once; where memory is short, of one half and then the other."""
+        prompts = [prompt for members, _ in rows for prompt in members]
+        start = time.perf_counter()
+        letters = self._letters(rows, features)
+        seconds = (time.perf_counter() - start) / len(prompts)
+        if not isinstance(letters, Failure):
+            for prompt, one in zip(prompts, letters, strict=True):
+                yield Outcome(prompt.index, Reading(one, len(prompt.symbols), seconds))
+        elif len(prompts) == 1:
+            yield Outcome(prompts[0].index, letters)
+        else:
+            middle = len(prompts) // 2
+            for half in (prompts[:middle], prompts[middle:]):
+                yield from self._read_batch(rows_of(half, self.budget.row_tokens), features)
+
+    def _letters(self, rows: Sequence[Planned], features: Mapping[int, torch.Tensor]) -> list[LetterLogprobs] | Failure:
+        """Return the letters behind every prompt of rows, or that the device's memory does not hold them."""
+        import torch
+
+        try:
+            logits = self._network.leaf_logits([row for _, row in rows], features)
+            return self._readout.read(logits, [prompt.options for members, _ in rows for prompt in members])
+        except torch.OutOfMemoryError as error:
+            return Failure("out_of_memory", _first_line(error))
+        except torch.AcceleratorError as error:
+            raise BackendError(f"the GPU failed ({_first_line(error)}). Cure: run the same command again") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _alike(first: Prompt, second: Prompt) -> bool:
+    """Tell whether neighbours are worth keeping in one window: orders of an item, or questions on the same frames."""
+    return first.item_id == second.item_id or (bool(first.frames) and first.frames == second.frames)
+
+
+def _version() -> str:
+    """Return the version of transformers.
+
+    Raises:
+        MissingExtraError: it or torch is not installed.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
+        raise MissingExtraError("the transformers backend", "transformers")
+    return importlib.metadata.version("transformers")
