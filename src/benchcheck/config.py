@@ -12,8 +12,9 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +24,9 @@ from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Sight, Step
 
 __all__ = [
     "BENCH_NAME",
+    "EMBEDDED",
     "PRESETS",
+    "QWEN3_VL",
     "STUDY_VERSION",
     "Config",
     "Frames",
@@ -35,11 +38,23 @@ __all__ = [
     "load",
     "parse",
     "read_toml",
+    "starter",
     "step_key",
 ]
 
 STUDY_VERSION = 1
 PRESETS = ("exact", "benchcheck-2026")
+QWEN3_VL: Mapping[str, tuple[str, str]] = types.MappingProxyType(
+    {
+        "8b": ("Qwen/Qwen3-VL-8B-Instruct", "0c351dd01ed87e9c1b53cbc748cba10e6187ff3b"),
+        "2b": ("Qwen/Qwen3-VL-2B-Instruct", "89644892e4d85e24eaac8bacfd4f463576704203"),
+    }
+)
+"""The models of protocol 4, with their revisions."""
+EMBEDDED: Mapping[str, tuple[str, str]] = types.MappingProxyType(
+    {"8b": ("embedded:large", ""), "2b": ("embedded:small", "")}
+)
+"""The two tiny checkpoints in the package; they know a made-up world, and nothing of real videos."""
 BENCH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """A benchmark's name is a file name and the head of its item ids; a dot is kept for `<bench>.p<j>.jsonl`."""
 
@@ -210,6 +225,39 @@ def step_key(config: Config, step: Step) -> str:
     if step.sight is Sight.SHUFFLED:
         seen["shuffle"] = protocol.seed
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def starter(
+    name: str,
+    pool: Sequence[Mapping[str, Any]] = (),
+    videos: str = "videos",
+    models: Mapping[str, tuple[str, str]] = QWEN3_VL,
+) -> str:
+    """Return the text of a new study's benchcheck.toml.
+
+    Args:
+        name: the study's name.
+        pool: one mapping per benchmark, with the keys of `PoolSource`.
+        videos: the folder of local videos.
+        models: model and revision per role.
+    """
+    template = resources.files("benchcheck").joinpath("starter.toml").read_text(encoding="utf-8")
+    example = '# [[pool]]\n# spec = "generic"\n# files = ["items.jsonl"]\n# bench = "mine"'
+    entries = ["\n".join(["[[pool]]", *(f"{key} = {_toml(value)}" for key, value in entry.items())]) for entry in pool]
+    return template.format(
+        name=_toml(name),
+        videos=_toml(videos),
+        large=_toml(models["8b"][0]),
+        large_revision=_toml(models["8b"][1]),
+        small=_toml(models["2b"][0]),
+        small_revision=_toml(models["2b"][1]),
+        pool="\n\n".join(entries or [example]),
+    )
+
+
+def _toml(value: object) -> str:
+    """A string or a list of strings as TOML; JSON's escapes are TOML's, but for DEL, which TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_toml(path: Path, error: type[BenchcheckError] = ConfigError) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchcheck.config import Config, load
+from benchcheck.config import Config, load, starter
 from benchcheck.errors import StudyError, UsageError
 from benchcheck.files import Rows, append_rows, publish, read_rows, rows_source, writing
 from benchcheck.pool.items import Item
@@ -84,6 +84,23 @@ class Study:
         if not path.is_file():
             raise UsageError(f"{folder}: no {CONFIG_NAME} here, so not a study. Cure: benchcheck init {folder}")
         return cls(folder, load(path))
+
+    @classmethod
+    def create(cls, root: str | Path, **settings: Any) -> "Study":
+        """Make a study's folder with a commented benchcheck.toml; `settings` are those of `starter`.
+
+        Raises:
+            UsageError: there is a study already.
+            StudyError: the folder cannot be written.
+        """
+        folder = Path(root)
+        path = folder / CONFIG_NAME
+        name = os.fsencode(folder.resolve().name).decode("utf-8", "replace")
+        if path.exists():
+            raise UsageError(f"{path}: there is a study already. Cure: choose another folder, or edit this file")
+        with publish(path) as temporary:
+            temporary.write_text(starter(**({"name": name} | settings)), encoding="utf-8")
+        return cls.open(folder)
 
     # Paths. The three environment variables are those of the original package (protocol 8).
 

@@ -148,9 +148,7 @@ def _kinds(study: Study, pool: Pool, step: Step, failed: Flags) -> tuple[Failure
     ids = set(pool.ids(failed))
     errors = study.answers(step.number, f"status = 'error' and step_key = '{step_key(study.config, step)}'").table
     last: Mapping[str, str] = {
-        row["item_id"]: row["error"]
-        for row in errors.select(["item_id", "error"]).to_pylist()
-        if row["item_id"] in ids
+        row["item_id"]: row["error"] for row in errors.select(["item_id", "error"]).to_pylist() if row["item_id"] in ids
     }
     kinds: dict[str, list[str]] = {}
     for item_id, kind in sorted(last.items()):

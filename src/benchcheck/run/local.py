@@ -15,13 +15,13 @@ from typing import IO
 
 from benchcheck.backends import Backend, ModelSpec, open_backend
 from benchcheck.config import Config
-from benchcheck.errors import BackendError
-from benchcheck.run.plan import Unit
+from benchcheck.errors import BackendError, UsageError
+from benchcheck.run.plan import Unit, pilot_flags, survey, units_of
 from benchcheck.run.work import Progress, do_unit
 from benchcheck.screen.steps import Step
 from benchcheck.study import Study
 
-__all__ = ["Local", "model_spec", "share"]
+__all__ = ["Local", "do_share", "model_spec", "share"]
 
 
 def model_spec(config: Config, step: Step, root: str) -> ModelSpec:
@@ -110,6 +110,34 @@ class Local:
         if failures:
             last = failures[0][0].strip() if failures[0] else "without a word"
             raise BackendError(f"{len(failures)} of {len(workers)} workers of step {step.number} ended early: {last}")
+
+
+def do_share(study: Study, number: int, backend: str, task: tuple[int, int], pilot: int, progress: Progress) -> None:
+    """Do one task's share of a step: what a worker process does, wherever it runs.
+
+    Args:
+        study: the study.
+        number: the step.
+        backend: what reads the prompts.
+        task: this task's number, counted from 0, and the number of tasks.
+        pilot: items of each benchmark, 0 is all.
+        progress: called after each write.
+
+    Raises:
+        UsageError: the study has no such step.
+    """
+    steps = {step.number: index for index, step in enumerate(study.config.steps)}
+    if number not in steps:
+        raise UsageError(f"--step {number} is not a step of this study. Allowed: {', '.join(map(str, steps))}")
+    state = survey(study)
+    todo = state.fold.steps[steps[number]].ready
+    if pilot:
+        todo = todo & pilot_flags(state.pool, pilot, study.config.protocol.seed)
+    executor, step = Local(study, backend), study.config.steps[steps[number]]
+    try:
+        executor.run(step, [units_of(state.pool, task[1])[task[0]]], frozenset(state.pool.ids(todo)), progress)
+    finally:
+        executor.close()
 
 
 def _forward(pipe: IO[str] | None, lines: "queue.SimpleQueue[str | None]") -> None:

@@ -16,7 +16,7 @@ from benchcheck.config import step_key
 from benchcheck.errors import UsageError
 from benchcheck.screen.readings import PERMANENT_FAILURES
 from benchcheck.screen.steps import Step
-from benchcheck.screen.verdicts import Flags, Fold, Marks, Rule, StepRows, fold, marks_of
+from benchcheck.screen.verdicts import Flags, Fold, Marks, Rule, State, StepRows, fold, marks_of
 from benchcheck.study import Study
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ __all__ = [
     "Pool",
     "StepReport",
     "Survey",
+    "Totals",
     "Unit",
     "assign_units",
     "load_pool",
@@ -35,6 +36,7 @@ __all__ = [
     "read_step",
     "slurm_task",
     "survey",
+    "totals",
     "units_of",
 ]
 
@@ -223,6 +225,17 @@ def units_of(pool: Pool, n_tasks: int) -> list[list[Unit]]:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """What the last lines of `plan` say (protocol 8)."""
+
+    waiting: int
+    """Items that a frame step cannot ask yet."""
+    failed: int
+    remaining: int
+    """The most that may still be asked, in items over all steps: 0 is complete."""
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """Where a study stands: every item's state, and the rows of each step that were left out."""
 
@@ -249,3 +262,16 @@ def survey(study: Study, pool: Pool | None = None, cached: Mapping[int, StepRepo
     framed = framed_flags(study, pool)
     marks = {number: report.marks for number, report in reports.items()}
     return Survey(pool, fold(config.steps, marks, pool.screenable, framed, asked), framed, reports)
+
+
+def totals(state: Survey, step: int = 0) -> Totals:
+    """Sum up a survey; `step` limits it to one step, 0 is all."""
+    folds = [here for here in state.fold.steps if step in (0, here.step.number)]
+    waiting = np.zeros(len(state.pool), dtype=np.bool_)
+    for here in folds:
+        waiting |= here.waiting
+    failed = state.fold.state == State.FAILED
+    if step:
+        failed &= state.fold.left_at == step
+    remaining = sum(int(np.count_nonzero(here.todo)) for here in folds)
+    return Totals(int(np.count_nonzero(waiting)), int(np.count_nonzero(failed)), remaining)

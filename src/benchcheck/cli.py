@@ -1,0 +1,266 @@
+"""The command line: it translates, calls and prints. Every command has its twin in Python (docs/python.md).
+
+Wrong use ends with exit code 2, a failed run with 1, Ctrl-C with 130; each in one line. A bug keeps its traceback.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchcheck import __version__
+from benchcheck.errors import BenchcheckError, UsageError
+
+if TYPE_CHECKING:
+    from benchcheck.run.plan import Survey
+
+__all__ = ["app", "main"]
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(
+    help="Find the items of a video benchmark that can be answered without watching.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings=_SETTINGS,
+)
+pool_app = typer.Typer(help="Annotation files become items.", no_args_is_help=True)
+frames_app = typer.Typer(help="Videos become frames.", no_args_is_help=True)
+controls_app = typer.Typer(
+    help="Benchmarks whose truth is known, for testing a model or a setup.", no_args_is_help=True
+)
+app.add_typer(pool_app, name="pool")
+app.add_typer(frames_app, name="frames")
+app.add_typer(controls_app, name="controls")
+
+StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's folder.", show_default=False)]
+BackendName = Annotated[str, typer.Option("--backend", help="What reads the prompts: transformers or scripted.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, max=256, help="Worker processes on this machine.")]
+Pilot = Annotated[int, typer.Option("--pilot", min=0, help="Only this many items of each benchmark; 0 is all.")]
+
+
+def main() -> None:
+    """Run the command line; expected failures become one line on standard error and an exit code."""
+    try:
+        app()
+    except BenchcheckError as reason:
+        print(f"benchcheck: {' '.join(str(reason).split())}", file=sys.stderr)
+        sys.exit(reason.exit_code)
+    except SystemExit as stop:
+        if stop.code == 130:
+            print("benchcheck: stopped. What was written stays; the same command continues.", file=sys.stderr)
+        raise
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[  # noqa: ARG001 - acted on by its callback
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def init(
+    study: StudyFolder,
+    spec: Annotated[str, typer.Option(help="A benchmark's spec, by name or TOML file.")] = "generic",
+    file: Annotated[list[Path] | None, typer.Option(help="Annotation file; may be given several times.")] = None,
+    bench: Annotated[str, typer.Option(help="The benchmark's name, where the spec has none or another.")] = "",
+    videos: Annotated[Path | None, typer.Option(help="Folder of the video files.")] = None,
+    embedded: Annotated[bool, typer.Option(help="Use the package's tiny models, to try things out.")] = False,
+) -> None:
+    """Make a study: a folder with a commented benchcheck.toml."""
+    from benchcheck.config import EMBEDDED, QWEN3_VL
+    from benchcheck.study import Study
+
+    pool = []
+    if file:
+        pool = [{"spec": spec, "files": [str(path.absolute()) for path in file], **({"bench": bench} if bench else {})}]
+    made = Study.create(
+        study,
+        pool=pool,
+        videos=str(videos.absolute()) if videos else "videos",
+        models=EMBEDDED if embedded else QWEN3_VL,
+    )
+    print(f"{made.root / 'benchcheck.toml'} written. Next: benchcheck pool build {study}")
+
+
+@app.command()
+def benchmarks() -> None:
+    """List the benchmarks that have a spec."""
+    from benchcheck.console import specs_table, tell
+
+    tell(specs_table())
+
+
+@pool_app.command("build")
+def pool_build(study: StudyFolder) -> None:
+    """Read the annotation files named in benchcheck.toml and write the pool of items."""
+    from benchcheck.console import pool_table, tell, warn
+    from benchcheck.pool.build import build_pool
+    from benchcheck.study import Study
+
+    summary = build_pool(Study.open(study))
+    tell(pool_table(summary))
+    for text in summary.drift:
+        warn(text)
+    print(f"{summary.items} items, {summary.mcq} of them multiple-choice")
+
+
+@frames_app.command("extract")
+def frames_extract(
+    study: StudyFolder,
+    workers: Annotated[int, typer.Option(min=0, max=256, help="Worker processes; 0 is one per core.")] = 0,
+) -> None:
+    """Decode the frames that are not there yet; the same command continues where it stopped."""
+    from benchcheck.console import frames_lines, frames_progress, tell
+    from benchcheck.study import Study
+    from benchcheck.video.frames import extract_frames
+
+    opened = Study.open(study)
+    with frames_progress() as progress:
+        summary = extract_frames(opened, workers=workers or None, progress=progress)
+    for line in frames_lines(summary):
+        tell(line)
+
+
+@app.command()
+def plan(
+    study: StudyFolder,
+    step: Annotated[int, typer.Option(min=0, max=6, help="Only this step; 0 is all.")] = 0,
+) -> None:
+    """Print what is left to ask; needs no GPU and no model. The last line is REMAINING_TOTAL=<n>."""
+    from benchcheck.console import plan_table, tell
+    from benchcheck.run.plan import survey
+    from benchcheck.study import Study
+
+    opened = Study.open(study)
+    if step and step not in opened.config.protocol.steps:
+        allowed = ", ".join(str(number) for number in opened.config.protocol.steps)
+        raise UsageError(f"--step {step} is not a step of this study. Allowed: {allowed}")
+    state = survey(opened)
+    tell(plan_table(state, step))
+    _print_totals(state, step)
+
+
+@app.command()
+def screen(study: StudyFolder, backend: BackendName = "transformers", workers: Workers = 1, pilot: Pilot = 0) -> None:
+    """Ask every step's items until nothing is left; the same command continues where it stopped."""
+    from benchcheck.console import Bars, ending, tell
+    from benchcheck.run.driver import screen as run_steps
+    from benchcheck.run.local import Local
+    from benchcheck.study import Study
+
+    opened, bars = Study.open(study), Bars()
+    executor = Local(opened, backend, workers, pilot)
+    try:
+        state = run_steps(opened, executor, bars, pilot)
+    finally:
+        bars.close()
+        executor.close()
+    for table in ending(opened, state, pilot):
+        tell(table)
+    _print_totals(state)
+
+
+@app.command()
+def status(study: StudyFolder) -> None:
+    """Show where a study stands: the funnel, verdicts, failures and warnings."""
+    from benchcheck.console import doubts, ending, tell, warn
+    from benchcheck.run.plan import survey
+    from benchcheck.study import Study
+
+    opened = Study.open(study)
+    state = survey(opened)
+    for table in ending(opened, state):
+        tell(table)
+    for text in doubts(opened, state):
+        warn(text)
+    _print_totals(state)
+
+
+@app.command()
+def assemble(study: StudyFolder) -> None:
+    """Write the results as tables: pool_items.parquet, pool.duckdb, pool_summary and run_accounting."""
+    from benchcheck.console import funnel_table, states_line, tell, warn
+    from benchcheck.report.assemble import assemble as write_tables
+    from benchcheck.study import Study
+
+    assembled = write_tables(Study.open(study))
+    tell(funnel_table(assembled.summaries))
+    for text in assembled.warnings:
+        warn(text)
+    print(states_line(assembled.states))
+    for path in assembled.files:
+        print(path)
+
+
+@app.command()
+def report(study: StudyFolder) -> None:
+    """Write the report: one HTML page that works offline."""
+    from benchcheck.report.page import write_report
+    from benchcheck.study import Study
+
+    print(write_report(Study.open(study)))
+
+
+@app.command()
+def work(
+    study: StudyFolder,
+    step: Annotated[int, typer.Option(min=1, max=6, help="The step.")],
+    backend: BackendName = "transformers",
+    task: Annotated[int, typer.Option(min=-1, help="This worker's number; by default from SLURM_ARRAY_*.")] = -1,
+    tasks: Annotated[int, typer.Option(min=0, help="Number of workers; by default from SLURM_ARRAY_*.")] = 0,
+    pilot: Pilot = 0,
+) -> None:
+    """Do one worker's share of one step; prints the items and errors of each write. `screen` starts these."""
+    from benchcheck.run.local import do_share
+    from benchcheck.run.plan import slurm_task
+    from benchcheck.study import Study
+
+    number, total = (task, tasks) if tasks else slurm_task(os.environ)
+    if not 0 <= number < total:
+        raise UsageError(f"--task {number} is not a number below --tasks {total}")
+    opened = Study.open(study)
+    do_share(opened, step, backend, (number, total), pilot, lambda items, errors: print(items, errors, flush=True))
+
+
+@controls_app.command("make")
+def controls_make(
+    folder: Annotated[Path, typer.Argument(help="Where the videos, items.jsonl and truth.jsonl go.")],
+    per_class: Annotated[int, typer.Option(min=1, max=100_000, help="Items of each of the five classes.")] = 24,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same items.")] = 1,
+) -> None:
+    """Render a control benchmark: real mp4 files and items of five known classes, the truth in a file of its own."""
+    from benchcheck.demo.controls import make_controls
+
+    made = make_controls(folder, per_class, seed=seed)
+    print(f"{made.items} items on {made.videos} videos in {folder}; the truth is in {folder / 'truth.jsonl'}")
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where the demo study goes.")] = Path("demo-study"),
+    per_class: Annotated[int, typer.Option(min=1, max=1000, help="Items of each of the five classes.")] = 24,
+) -> None:
+    """Screen a made-up benchmark, whose truth is known, with the package's tiny models; takes a minute or two."""
+    from benchcheck.demo.walk import walk
+
+    walk(folder, per_class)
+
+
+def _print_totals(state: "Survey", step: int = 0) -> None:
+    """Print the three totals, REMAINING_TOTAL last (protocol 8)."""
+    from benchcheck.run.plan import totals
+
+    counts = totals(state, step)
+    print(f"WAITING_TOTAL={counts.waiting}\nFAILED_TOTAL={counts.failed}\nREMAINING_TOTAL={counts.remaining}")
