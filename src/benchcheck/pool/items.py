@@ -9,7 +9,7 @@ from typing import Any
 
 from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
 
-__all__ = ["Item", "VideoRef", "item_text", "strip_letter_prefix"]
+__all__ = ["Item", "VideoRef", "item_text", "letter_prefixes", "strip_letter_prefix"]
 
 _PREFIX = re.compile(r"\s*[(\[]?([A-Za-z])[)\].:]\s*(.*?)\s*", re.DOTALL)
 
@@ -87,6 +87,12 @@ def strip_letter_prefix(options: Sequence[Any]) -> tuple[list[str], bool]:
     if not lettered:
         return texts, False
     return [match.group(2) for match in matches if match is not None], True
+
+
+def letter_prefixes(texts: Sequence[str]) -> list[str | None]:
+    """Return each text's letter prefix in upper case (`(b) y` has B), None where there is none."""
+    matches = [_PREFIX.fullmatch(text) for text in texts]
+    return [match.group(1).upper() if match is not None else None for match in matches]
 
 
 def item_text(question: str | None, options: Sequence[str] | str | None) -> str:
