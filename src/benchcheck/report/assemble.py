@@ -1,21 +1,21 @@
 """Assemble a study's results: one table of every item, a DuckDB file, a summary and the accounting.
 
-DuckDB does the work, out of core; each file appears whole or not at all. Tables and columns are documented in
-docs/results.md, and a test compares.
+DuckDB does the work, out of core; the files appear together and whole, or not at all. Tables and columns are documented
+in docs/results.md, and a test compares.
 """
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchcheck.files import publish
-from benchcheck.report.tables import STATE_NAMES, fill
+from benchcheck.report.tables import STATE_NAMES, fill, state_names
 from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.driver import StepSummary, step_warnings, summarize
 from benchcheck.run.plan import Survey, survey
-from benchcheck.screen.verdicts import State
 from benchcheck.study import Study
 
 __all__ = ["Assembled", "assemble"]
@@ -42,17 +42,22 @@ def assemble(study: Study) -> Assembled:
     """
     state = survey(study)
     summaries = tuple(summarize(study, state, index) for index in range(len(study.config.steps)))
-    names = [STATE_NAMES[State(code)] for code in state.fold.state.tolist()]
+    names = state_names(state)
     counts = {name: names.count(name) for name in STATE_NAMES.values()}
-    warnings = tuple(warning for summary in summaries for warning in step_warnings(summary))
-    with publish(study.pool_items) as parquet, publish(study.database) as path:
-        fill(study, state, names, path, parquet)
-    _write_csv(study.accounting, COLUMNS, costs(study))
-    _write_csv(study.summary_csv, _SUMMARY_COLUMNS, _summary_rows(summaries))
-    with publish(study.summary_md) as path:
-        path.write_text(_summary_page(study, summaries, counts, warnings), encoding="utf-8")
+    warnings = [(summary.step.number, text) for summary in summaries for text in step_warnings(summary)]
+    texts = tuple(text for _, text in warnings)
+    # Every file is written before the first appears, and the database, which the page reads, appears last.
+    with ExitStack() as written:
+        database, parquet, accounting, table, page = (
+            written.enter_context(publish(path))
+            for path in (study.database, study.pool_items, study.accounting, study.summary_csv, study.summary_md)
+        )
+        fill(study, state, warnings, database, parquet)
+        _write_csv(accounting, COLUMNS, costs(study))
+        _write_csv(table, _SUMMARY_COLUMNS, _summary_rows(summaries))
+        page.write_text(_summary_page(study, summaries, counts, texts), encoding="utf-8")
     files = (study.pool_items, study.database, study.summary_md, study.summary_csv, study.accounting)
-    return Assembled(state, summaries, counts, warnings, files)
+    return Assembled(state, summaries, counts, texts, files)
 
 
 _SUMMARY_COLUMNS = ("step", "name", "bench", "asked", "removed", "removed_share", "failed")
@@ -76,8 +81,8 @@ def _summary_rows(summaries: Sequence[StepSummary]) -> list[dict[str, Any]]:
 
 
 def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Publish a CSV file."""
-    with publish(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    """Write a CSV file."""
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
@@ -88,7 +93,7 @@ def _summary_page(
 ) -> str:
     """The summary as Markdown."""
     total = sum(counts.values())
-    lines = [f"# {study.config.name}", "", f"{total:,} items in the pool."]
+    lines = ["# " + " ".join(study.config.name.split()), "", f"{total:,} items in the pool."]
     lines += ["", "| verdict | items | share |", "|---|--:|--:|"]
     lines += [f"| {name} | {count:,} | {count / max(total, 1):.1%} |" for name, count in counts.items()]
     lines += ["", "| step | name | alive | answered | removed | waiting | failed | remaining |"]

@@ -1,24 +1,28 @@
-"""The tables and views of pool.duckdb, and the wide table of every item (documented in docs/results.md)."""
+"""The tables of pool.duckdb, filled from a study's files (columns in docs/results.md; the queries are in views.py)."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchcheck.config import step_key
+import numpy as np
+
+from benchcheck import __version__
+from benchcheck.config import Config, PoolSource, step_key
 from benchcheck.errors import InputError, StudyError
 from benchcheck.files import rows_source
+from benchcheck.report.views import VERDICTS, VIEWS, wide_query
 from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.plan import Survey
-from benchcheck.screen.steps import Step
-from benchcheck.screen.verdicts import State
+from benchcheck.screen.verdicts import Mark, State
 from benchcheck.study import ANSWER_COLUMNS, Study
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["STATE_NAMES", "VIEWS", "fill", "open_results"]
+__all__ = ["OUTCOMES", "STATE_NAMES", "fill", "open_results", "settings_of", "state_names"]
 
 STATE_NAMES = {
     State.KEPT: "kept",
@@ -29,81 +33,72 @@ STATE_NAMES = {
     State.OUTSIDE: "not_screened",
 }
 
-VIEWS = {
-    "last_errors": "select item_id, step, last(error) as error, last(detail) as detail from errors group by all",
-    "survivors": "select * from items join verdicts using (item_id) where verdict = 'kept'",
-    "readings": "select item_id, bench, step, unnest(orders) as letter_order, unnest(logprobs) as logprobs, "
-    'unnest(label_mass) as label_mass, unnest(margins) as margin, unnest("right") as is_right from answers',
-    "funnel": "select s.step, s.name, s.measures, count(a.item_id) as asked, "
-    "count(*) filter (v.verdict = 'removed' and v.left_at = s.step) as removed, "
-    "avg(a.n_right / a.n_perm) as right_share, avg(a.mean_margin) as mean_margin "
-    "from steps s left join answers a on a.step = s.step left join verdicts v on v.item_id = a.item_id "
-    "group by all order by s.step",
-    "by_benchmark": "select i.bench, v.verdict, v.left_at, count(*) as items "
-    "from items i join verdicts v using (item_id) group by all order by all",
-    "by_category": "select i.bench, i.category, v.verdict, v.left_at, count(*) as items "
-    "from items i join verdicts v using (item_id) group by all order by all",
-    "by_class": "select t.class, a.step, count(*) as asked, avg(a.n_right / a.n_perm) as right_share, "
-    "count(*) filter (v.left_at = a.step and v.verdict = 'removed') as removed, "
-    "avg(1.0 / len(i.options)) as chance from truth t join items i using (item_id) join answers a using (item_id) "
-    "join verdicts v using (item_id) group by all order by all",
-}
-"""Views of pool.duckdb, by name."""
+OUTCOMES = {Mark.PASSED: "passed", Mark.REMOVED: "removed", Mark.FAILED: "failed"}
+"""What an item's rows in one step come to; without them it is `waiting`, `pending` or `left_out`."""
+
+
+def state_names(state: Survey) -> list[str]:
+    """Return every item's verdict by name, in the pool's order."""
+    return [STATE_NAMES[State(code)] for code in state.fold.state.tolist()]
+
+
+def settings_of(config: Config) -> dict[str, str]:
+    """Return what is measured, setting by setting: what the results depend on and what a reader may quote."""
+    settings = {"study": config.name}
+    for part, values in (("protocol", config.protocol), ("frames", config.frames)):
+        settings |= {f"{part}.{name}": json.dumps(value) for name, value in asdict(values).items()}
+    for role in sorted({step.role for step in config.steps}):
+        settings[f"models.{role}"] = " ".join((config.models[role].model, config.models[role].revision)).strip()
+    return settings | {f"prompts.{step.sight.value}": config.intro(step.sight) for step in config.steps}
 
 
 def open_results(study: Study) -> "duckdb.DuckDBPyConnection":
     """Open a study's assembled tables, read only.
 
     Raises:
-        StudyError: the study was not assembled yet.
+        StudyError: the study was not assembled yet, or the file is damaged.
     """
     import duckdb
 
+    cure = f"Cure: benchcheck assemble {study.root}"
     if not study.database.is_file():
-        raise StudyError(f"{study.database}: not assembled yet. Cure: benchcheck assemble {study.root}")
-    return duckdb.connect(str(study.database), read_only=True)
+        raise StudyError(f"{study.database}: not assembled yet. {cure}")
+    try:
+        return duckdb.connect(str(study.database), read_only=True)
+    except duckdb.Error as reason:
+        raise StudyError(f"{study.database}: not readable as DuckDB tables ({reason}). {cure}") from reason
 
 
-def fill(study: Study, state: Survey, names: Sequence[str], path: Path, parquet: Path) -> None:
-    """Fill the DuckDB file and write the wide table from it."""
+def fill(study: Study, state: Survey, warnings: Sequence[tuple[int, str]], path: Path, parquet: Path) -> None:
+    """Fill the DuckDB file and write the wide table from it; `warnings` are pairs of a step and a line.
+
+    Raises:
+        StudyError: the disk is full, or a file of rows cannot be read.
+        InputError: a control benchmark's truth file is not readable.
+    """
     import duckdb
 
     with duckdb.connect(str(path)) as db:
         try:
             db.sql(f"create table items as select * from {_parquet(study.pool_file)}")
             _load(db, "steps", _steps_table(study))
-            _load(db, "runs", _table(costs(study), COLUMNS))
-            _load(db, "truth", _table(_truth(study), ("item_id", "class")))
+            _load(db, "settings", _settings_table(study))
+            _load(db, "runs", _runs_table(study))
+            _load(db, "truth", _text_table(_truth(study), ("item_id", "class")))
+            _load(db, "outcomes", _outcomes(state))
+            _load(db, "warnings", _warnings_table(warnings))
             _answers(db, study)
-            _load(db, "placed", _placed(state, names))
+            _load(db, "placed", _placed(state))
             db.sql(f"create view last_errors as {VIEWS['last_errors']}")
-            db.sql(f"create table verdicts as {_VERDICTS}")
+            db.sql(f"create table verdicts as {VERDICTS}")
             db.sql("drop table placed")
             for name, query in VIEWS.items():
                 db.sql(f"create or replace view {name} as {query}")
-            db.sql(f"copy ({_wide(study.config.steps)}) to '{_quoted(parquet)}' (format parquet, compression zstd)")
+            db.sql(
+                f"copy ({wide_query(study.config.steps)}) to '{_quoted(parquet)}' (format parquet, compression zstd)"
+            )
         except duckdb.IOException as reason:
-            raise StudyError(f"{path.parent}: cannot be written: {reason}") from reason
-
-
-_VERDICTS = """
-select p.item_id, p.verdict, p.left_at, a.mean_margin as margin,
-  case p.verdict
-    when 'removed' then format('right in {} of {} orders, mean margin {:.2f} nats; {}',
-                               a.n_right, a.n_perm, a.mean_margin, s.measures)
-    when 'failed' then coalesce(e.error || ': ' || e.detail, 'failed')
-    when 'waiting' then 'no frames of its video yet'
-    when 'pending' then 'a step has still to ask it'
-    when 'not_screened' then coalesce(nullif(array_to_string(i.issues, ', '), ''), 'left out by the sample')
-    else 'passed every step'
-  end as reason
-from placed p
-join items i using (item_id)
-left join steps s on s.step = p.left_at
-left join answers a on a.item_id = p.item_id and a.step = p.left_at
-left join last_errors e on e.item_id = p.item_id and e.step = p.left_at
-order by p.position
-"""
+            raise StudyError(f"{path.parent}: cannot be read or written: {reason}") from reason
 
 
 def _answers(db: "duckdb.DuckDBPyConnection", study: Study) -> None:
@@ -121,53 +116,53 @@ def _answers(db: "duckdb.DuckDBPyConnection", study: Study) -> None:
             "qualify row_number() over (partition by r.item_id order by r.line desc) = 1"
         )
         bad.append(
-            f"select r.item_id, r.bench, r.step, r.error, r.detail, r.at from ({rows}) r {same} "
+            f"select r.item_id, r.bench, r.step, r.line, r.error, r.detail, r.at from ({rows}) r {same} "
             "where r.status = 'error'"
         )
     db.sql("create table answers as " + " union all by name ".join(f"({query})" for query in good))
     db.sql("create table errors as " + " union all by name ".join(f"({query})" for query in bad))
 
 
-def _wide(steps: Sequence[Step]) -> str:
-    """Return the query of pool_items.parquet: every item with every step's outcome."""
-    columns, joins = [], []
-    for step in steps:
-        name, alias, error = f"step{step.number}", f"a{step.number}", f"e{step.number}"
-        columns += [
-            f"if({alias}.item_id is not null, 'ok', if({error}.item_id is null, null, 'error')) as {name}_status",
-            f"{alias}.n_right as {name}_n_right",
-            f"{alias}.n_perm as {name}_n_perm",
-            f"{alias}.mean_margin as {name}_margin",
-            f"list_min({alias}.label_mass) as {name}_label_mass",
-            f"{alias}.orders as {name}_orders",
-            f"{alias}.logprobs as {name}_logprobs",
-            f"{error}.error as {name}_error",
-        ]
-        joins += [
-            f"left join answers {alias} on {alias}.item_id = i.item_id and {alias}.step = {step.number}",
-            f"left join last_errors {error} on {error}.item_id = i.item_id and {error}.step = {step.number}",
-        ]
-    return (
-        f"select i.*, v.verdict, v.left_at, v.margin, v.reason, {', '.join(columns)} from items i "
-        f"join verdicts v using (item_id) {' '.join(joins)} order by i.bench, i.item_id"
-    )
-
-
-def _placed(state: Survey, names: Sequence[str]) -> "pa.Table":
+def _placed(state: Survey) -> "pa.Table":
     """Where every item stands, in the pool's order."""
     import pyarrow as pa
 
+    left_at = state.fold.left_at
     columns = {
         "item_id": state.pool.item_id,
-        "verdict": pa.array(names, pa.string()),
-        "left_at": pa.array(state.fold.left_at.tolist(), pa.int32()),
-        "position": pa.array(range(len(names)), pa.int64()),
+        "verdict": pa.array(state_names(state), pa.string()),
+        "left_at": pa.array(left_at, pa.int32(), mask=left_at == 0),
+        "position": pa.array(range(len(left_at)), pa.int64()),
     }
     return pa.table(columns)
 
 
+def _outcomes(state: Survey) -> "pa.Table":
+    """How every item fared in every step that it came to, or that asked it without a cascade."""
+    import pyarrow as pa
+
+    parts = []
+    for here in state.fold.steps:
+        named = [(OUTCOMES[mark], here.marks == mark) for mark in OUTCOMES]
+        named += [("waiting", here.waiting), ("pending", here.todo)]
+        named.append(("left_out", here.alive & ~np.logical_or.reduce([flags for _, flags in named])))
+        for outcome, flags in named:
+            chosen = pa.array(flags)
+            count = int(np.count_nonzero(flags))
+            columns = {
+                "item_id": state.pool.item_id.filter(chosen),
+                "step": pa.array(np.full(count, here.step.number, dtype=np.int32)),
+                "alive": pa.array(here.alive[flags]),
+                "outcome": pa.array([outcome] * count, pa.string()),
+            }
+            parts.append(pa.table(columns))
+    return pa.concat_tables(parts)
+
+
 def _steps_table(study: Study) -> "pa.Table":
     """The rungs of this study, each with its key and model."""
+    import pyarrow as pa
+
     models = study.config.models
     rows = [
         {
@@ -181,7 +176,32 @@ def _steps_table(study: Study) -> "pa.Table":
         }
         for step in study.config.steps
     ]
-    return _table(rows, tuple(rows[0]))
+    return pa.Table.from_pylist(rows)
+
+
+def _settings_table(study: Study) -> "pa.Table":
+    """What is measured and the version that assembled it, as names and values."""
+    rows = [{"name": "benchcheck", "value": __version__}]
+    rows += [{"name": name, "value": value} for name, value in settings_of(study.config).items()]
+    return _text_table(rows, ("name", "value"))
+
+
+def _runs_table(study: Study) -> "pa.Table":
+    """What every unit of every run cost; without a run the columns have their types all the same."""
+    import pyarrow as pa
+
+    kinds = {"items_per_s": pa.float64(), "wall_s": pa.float64()}
+    kinds |= dict.fromkeys(("step", "part", "items", "prompts", "tokens", "errors"), pa.int64())
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
+    return pa.Table.from_pylist([dict(row) for row in costs(study)], schema=schema)
+
+
+def _warnings_table(warnings: Sequence[tuple[int, str]]) -> "pa.Table":
+    """What a reader should distrust."""
+    import pyarrow as pa
+
+    schema = pa.schema([("step", pa.int32()), ("warning", pa.string())])
+    return pa.Table.from_pylist([{"step": step, "warning": text} for step, text in warnings], schema=schema)
 
 
 def _truth(study: Study) -> list[dict[str, str]]:
@@ -194,14 +214,22 @@ def _truth(study: Study) -> list[dict[str, str]]:
             continue
         known = _read_truth(study.root / source.truth)
         items = study.item_table(["item_id", "bench", "source_id"])
-        if source.bench:
-            items = items.filter(pc.equal(items.column("bench"), source.bench))
+        items = items.filter(pc.equal(items.column("bench"), _bench_of(source, study.root)))
         classes += [
             {"item_id": row["item_id"], "class": known[row["source_id"]]}
             for row in items.to_pylist()
             if row["source_id"] in known
         ]
     return classes
+
+
+def _bench_of(source: PoolSource, root: Path) -> str:
+    """The benchmark that a source fills: the config's name for it, else the spec's, else the spec file's."""
+    if source.bench:
+        return source.bench
+    from benchcheck.pool.specs import load_spec
+
+    return load_spec(source.spec, root).bench or Path(source.spec).stem
 
 
 def _read_truth(path: Path) -> dict[str, str]:
@@ -213,13 +241,13 @@ def _read_truth(path: Path) -> dict[str, str]:
         raise InputError(f"{path}: not a truth file, JSON lines with id and class ({reason!r})") from None
 
 
-def _table(rows: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> "pa.Table":
-    """Rows as an Arrow table; without rows, text columns of these names."""
+def _text_table(rows: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> "pa.Table":
+    """Rows of text as an Arrow table that has its columns without rows, too."""
     import pyarrow as pa
 
-    if rows:
-        return pa.Table.from_pylist([dict(row) for row in rows])
-    return pa.table({name: pa.array([], pa.string()) for name in columns})
+    return pa.Table.from_pylist(
+        [dict(row) for row in rows], schema=pa.schema([(name, pa.string()) for name in columns])
+    )
 
 
 def _load(db: "duckdb.DuckDBPyConnection", name: str, table: "pa.Table") -> None:
