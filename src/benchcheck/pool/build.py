@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchcheck.config import BENCH_NAME, PoolSource
-from benchcheck.errors import ConfigError, InputError, UsageError
+from benchcheck.errors import ConfigError, InputError
 from benchcheck.pool.issues import ISSUES, blocking
 from benchcheck.pool.items import Item
 from benchcheck.pool.mapping import CheckedItem, checked_items
@@ -219,7 +219,7 @@ def _all_items(inputs: Sequence[_Input], summaries: Sequence[BenchSummary], mani
             yield checked.item
         _check_usable(one.spec, summary)
         summary.drift = _drift(one.spec, summary)
-    with manifest.open("w", newline="", encoding="utf-8") as file:
+    with manifest.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         table = csv.DictWriter(file, MANIFEST_COLUMNS, lineterminator="\n")
         table.writeheader()
         table.writerows(summary.row() for summary in summaries)

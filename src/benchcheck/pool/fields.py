@@ -7,13 +7,28 @@ that ends in `?` may be missing from every record.
 import json
 import math
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["clean", "fold", "has_field", "lookup", "needed", "seconds", "text_of", "value_of", "window_of", "words"]
+__all__ = [
+    "clean",
+    "fold",
+    "has_field",
+    "lookup",
+    "needed",
+    "seconds",
+    "shown",
+    "text_of",
+    "value_of",
+    "window_of",
+    "words",
+]
 
 _FIELD = re.compile(r"\{([^{}]+)\}")
 _ABSENT = object()
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring, _SHOWN.maxother, _SHOWN.maxlevel = 60, 60, 3
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SECONDS = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*s?")
@@ -73,9 +88,19 @@ def text_of(value: object) -> str:
         return value
     if value is None:
         return ""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if not isinstance(value, bool | list | tuple | Mapping):
         return str(value)
-    return json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "[…]"
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: one line, a few dozen characters, however large or deep it is."""
+    return _SHOWN.repr(value)
 
 
 def clean(text: str) -> tuple[str, bool]:
@@ -109,13 +134,13 @@ def seconds(value: object) -> float | None:
     if value is None or value == "":
         return None
     if isinstance(value, int | float) and not isinstance(value, bool):
-        number = float(value) if abs(value) < 1e12 else math.inf
-        if math.isnan(value):
+        if isinstance(value, float) and math.isnan(value):
             return None
+        number = float(value) if abs(value) < 1e12 else math.inf
     else:
         number = _seconds_of(str(value).strip())
     if not 0 <= number < 1e12:
-        raise ValueError(f"{value!r} is not a number of seconds")
+        raise ValueError(f"{shown(value)} is not a number of seconds")
     return number
 
 
@@ -143,5 +168,5 @@ def window_of(value: object) -> tuple[float | None, float | None]:
         return seconds(value[0]), seconds(value[1])
     match = _WINDOW.fullmatch(str(value).strip()) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"{value!r} is not a window like '12.5-30'")
+        raise ValueError(f"{shown(value)} is not a window like '12.5-30'")
     return seconds(match.group(1)), seconds(match.group(2))

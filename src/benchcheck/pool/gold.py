@@ -23,7 +23,7 @@ HIDDEN = frozenset({"", "na", "n/a", "null", "none", "-1", "?"})
 
 _NUMBER = re.compile(r"[+-]?\d{1,9}(?:\.0+)?")
 _LETTER = re.compile(r"\s*[(\[]?\s*([A-Za-z])\s*[)\].:]?\s*")
-_LETTERED_TEXT = re.compile(r"\s*[(\[]?([A-Za-z])[)\].:]\s*(\S.*?)\s*", re.DOTALL)
+_LETTERED_TEXT = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s*(\S.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ def _by_letter(text: str, raw: RawOptions) -> list[int]:
 
 def _by_lettered_text(text: str, raw: RawOptions) -> list[int]:
     """Place that `C. dunking` names, when the option C is `dunking` or `C. dunking`."""
-    match = _LETTERED_TEXT.fullmatch(text)
+    match = _LETTERED_TEXT.fullmatch(text.strip())
     if match is None:
         return []
     letters, bare = labelled(raw), _bare(raw)

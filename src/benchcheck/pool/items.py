@@ -11,7 +11,7 @@ from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
 
 __all__ = ["Item", "VideoRef", "item_text", "letter_prefixes", "strip_letter_prefix"]
 
-_PREFIX = re.compile(r"\s*[(\[]?([A-Za-z])[)\].:]\s*(.*?)\s*", re.DOTALL)
+_PREFIX = re.compile(r"\s*[(\[]?([A-Za-z])[)\].:](.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def strip_letter_prefix(options: Sequence[Any]) -> tuple[list[str], bool]:
     )
     if not lettered:
         return texts, False
-    return [match.group(2) for match in matches if match is not None], True
+    return [match.group(2).strip() for match in matches if match is not None], True
 
 
 def letter_prefixes(texts: Sequence[str]) -> list[str | None]:

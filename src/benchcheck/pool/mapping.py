@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from benchcheck.errors import InputError
-from benchcheck.pool.fields import clean, fold, has_field, lookup, seconds, text_of, value_of, window_of, words
+from benchcheck.pool.fields import clean, fold, has_field, lookup, seconds, shown, text_of, value_of, window_of, words
 from benchcheck.pool.gold import MappedGold, map_gold, other_option
 from benchcheck.pool.issues import Issue, blocking
 from benchcheck.pool.items import Item, VideoRef
@@ -156,7 +156,7 @@ def _text(value: Any, name: str, found: list[Issue]) -> str:
     """A value as a text that can be written."""
     text, bad = clean(text_of(value))
     if bad:
-        found.append(Issue("bad_text", f"{name} {_short(text)}"))
+        found.append(Issue("bad_text", f"{name} {shown(text)}"))
     return text
 
 
@@ -192,12 +192,12 @@ def _options(
     kept = settled(raw, mapped.index)
     if mapped.code:
         found.append(Issue(mapped.code, _gold_detail(value, raw)))
-    found += [Issue(code, _short(list(kept.texts))) for code in (*_size(kept), *kept.codes)]
+    found += [Issue(code, shown(list(kept.texts))) for code in (*_size(kept), *kept.codes)]
     if spec.gold.text and mapped.index is not None:
         text = lookup(values, spec.gold.text)
         other = other_option(text, mapped.index, raw)
         if other is not None:
-            detail = f"{spec.gold.field} = {value!r}, but {spec.gold.text} = {_short(text)} is option {other}"
+            detail = f"{spec.gold.field} = {value!r}, but {spec.gold.text} = {shown(text)} is option {other}"
             found.append(Issue("index_text_contradict", detail))
     return tuple(_text(text, "option", found) for text in kept.texts), kept.gold
 
@@ -221,7 +221,7 @@ def _gold_detail(value: Any, raw: RawOptions) -> str:
     """The gold beside the options, for a message."""
     count = len(raw.values)
     last = f"A to {LETTERS[count - 1]}" if 1 <= count <= MAX_OPTIONS else str(count)
-    return f"gold {_short(value)}, options {last}: {_short(raw.texts)}"
+    return f"gold {shown(value)}, options {last}: {shown(raw.texts)}"
 
 
 def hub_video(member: str) -> tuple[str, str] | None:
@@ -280,17 +280,17 @@ def _check_together(question: str, options: tuple[str, ...], gold: int | None, f
     folded = [fold(option) for option in options]
     twice = [text for text, count in Counter(folded).items() if count > 1]
     if twice:
-        found.append(Issue("duplicate_options", _short(twice[0])))
+        found.append(Issue("duplicate_options", shown(twice[0])))
     if gold is None:
         return
     if folded[gold] in twice:
-        found.append(Issue("duplicate_gold", _short(options[gold])))
+        found.append(Issue("duplicate_gold", shown(options[gold])))
     if fold(options[gold]) not in fold(question):
         return
     asked = words(question)
     named = [text for text in set(folded) if (phrase := words(text)).strip() and phrase in asked]
     if named == [folded[gold]]:
-        found.append(Issue("answer_in_question", _short(options[gold])))
+        found.append(Issue("answer_in_question", shown(options[gold])))
 
 
 def _extra(spec: Spec, values: Mapping[str, Any]) -> list[str]:
@@ -304,12 +304,6 @@ def _check_repeat(identity: tuple[Any, ...], gold: str | None, found: list[Issue
     if key not in census.first:
         census.first[key] = gold
     elif census.first[key] == gold:
-        found.append(Issue("repeated_item", f"gold {_short(gold)}"))
+        found.append(Issue("repeated_item", f"gold {shown(gold)}"))
     elif gold is not None and census.first[key] is not None:
-        found.append(Issue("other_gold", f"gold {_short(gold)}, before {_short(census.first[key])}"))
-
-
-def _short(value: Any) -> str:
-    """A value as a message shows it, on one line."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+        found.append(Issue("other_gold", f"gold {shown(gold)}, before {shown(census.first[key])}"))

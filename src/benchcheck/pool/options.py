@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchcheck.pool.fields import has_field, lookup, text_of
+from benchcheck.pool.fields import has_field, lookup, shown, text_of
 from benchcheck.pool.items import letter_prefixes, strip_letter_prefix
 from benchcheck.screen.prompts import LETTERS
 
@@ -124,7 +124,7 @@ def raw_options(options: Options, values: Mapping[str, Any]) -> RawOptions:
         named = {str(key): part for key, part in value.items()}
         labels = _ordered(list(named))
         return RawOptions(tuple(named[label] for label in labels), tuple(labels), options.fillers)
-    raise ValueError(f"{options.field} = {_short(value)} is not the {options.kind} that the spec declares")
+    raise ValueError(f"{options.field} = {shown(value)} is not the {options.kind} that the spec declares")
 
 
 def _are_letters(labels: Sequence[str]) -> bool:
@@ -158,7 +158,7 @@ def _parsed(cell: str) -> Any:
                 return ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
             pass
-    raise ValueError(f'{_short(cell)} holds no list such as ["yes", "no"]')
+    raise ValueError(f'{shown(cell)} holds no list such as ["yes", "no"]')
 
 
 def _glued(text: str) -> bool:
@@ -166,12 +166,6 @@ def _glued(text: str) -> bool:
     blank = (tokenize.NL, tokenize.NEWLINE)
     kinds = [token.type for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in blank]
     return any(left == right == tokenize.STRING for left, right in itertools.pairwise(kinds))
-
-
-def _short(value: object) -> str:
-    """A value as a message shows it."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 @dataclass(frozen=True, slots=True)

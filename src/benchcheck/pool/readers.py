@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchcheck.errors import InputError
+from benchcheck.pool.fields import shown
 from benchcheck.pool.nesting import root_records, unnest
 
 __all__ = ["READERS", "Layout", "Record", "find_files", "read_records"]
@@ -78,20 +79,23 @@ def find_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
     found: dict[Path, None] = {}
     for pattern in patterns:
         path = folder / Path(pattern).expanduser()
-        if path.is_dir():
-            raise InputError(f"{path}: this is a folder. Cure: name its files, such as {pattern.rstrip('/')}/*.jsonl")
-        wild = str(Path(pattern).expanduser())
-        matches = [path] if path.is_file() else sorted(map(Path, _matches(folder, wild)))
+        try:
+            if path.is_dir():
+                cure = f"name its files, such as {pattern.rstrip('/')}/*.jsonl"
+                raise InputError(f"{path}: this is a folder. Cure: {cure}")
+            matches = [path] if path.is_file() else _matches(folder, str(Path(pattern).expanduser()))
+        except OSError as reason:
+            raise InputError(f"{path}: not readable: {reason.strerror}. Cure: check the path") from None
         if not matches:
             raise InputError(f"{path}: no such file. {_contents(path.parent)}")
         found |= dict.fromkeys(matches)
     return list(found)
 
 
-def _matches(folder: Path, pattern: str) -> list[str]:
+def _matches(folder: Path, pattern: str) -> list[Path]:
     """Files that a pattern matches; the folder's own name is never read as a pattern."""
     whole = pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(folder))) / pattern)
-    return [name for name in glob.glob(whole, recursive=True) if Path(name).is_file()]
+    return sorted(path for path in map(Path, glob.glob(whole, recursive=True)) if path.is_file())
 
 
 def _contents(folder: Path) -> str:
@@ -116,16 +120,13 @@ def read_records(path: Path, layout: Layout = Layout()) -> Iterator[Record]:
         reader = READERS[layout.reader if layout.reader != "auto" else _by_name(path)]
         for place, values in reader(path, layout):
             if not isinstance(values, dict):
-                raise InputError(f"{path}: {place} is {_outline(values)}. Allowed: a record with named fields")
+                raise InputError(f"{path}: {place} is {shown(values)}. Allowed: a record with named fields")
             yield Record({str(key): value for key, value in values.items()}, path, place, count)
             count += 1
     except OSError as reason:
         raise InputError(
             f"{path}: not readable: {reason.strerror or reason}. Cure: check the path and its permissions"
         ) from None
-    except UnicodeDecodeError as reason:
-        what = f"byte {reason.object[reason.start]:#04x} is not UTF-8 ({reason.reason})"
-        raise InputError(f"{path}: after record {count}: {what}. Cure: save the file as UTF-8") from None
     if not count:
         raise InputError(f"{path}: no record in it. Cure: give a file with at least one record")
 
@@ -178,7 +179,17 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 raise InputError(f"{path}: line {number} is longer than {MAX_LINE >> 20} MB. Cure: one record a line")
             if b"\0" in line:
                 raise InputError(f"{path}: line {number} holds a NUL byte: damaged or binary. {_ALLOWED}")
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+            yield number, _decoded(path, line, number)
+
+
+def _decoded(path: Path, data: bytes, first_line: int = 1) -> str:
+    """UTF-8 bytes as text, a byte order mark at the start of the file dropped."""
+    try:
+        return data.decode("utf-8-sig" if first_line == 1 else "utf-8")
+    except UnicodeDecodeError as reason:
+        line = first_line + data.count(b"\n", 0, reason.start)
+        what = f"byte {data[reason.start]:#04x} is not UTF-8 ({reason.reason})"
+        raise InputError(f"{path}: line {line}: {what}. Cure: save the file as UTF-8") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -208,7 +219,7 @@ def _read_json(path: Path, layout: Layout) -> _Rows:
     if b"\0" in data:
         raise InputError(f"{path}: a NUL byte at {data.index(0)}: damaged or binary. {_ALLOWED}")
     try:
-        document = _parse(data.decode("utf-8-sig"))
+        document = _parse(_decoded(path, data))
         records = list(unnest([document], layout.unnest)) if layout.unnest else root_records(document)
     except json.JSONDecodeError as reason:
         if reason.msg == "Extra data":
@@ -219,8 +230,6 @@ def _read_json(path: Path, layout: Layout) -> _Rows:
         raise InputError(
             f"{path}: {where}: not valid JSON: {reason.msg}.{cut} Cure: get the whole file again"
         ) from None
-    except UnicodeDecodeError:
-        raise
     except (ValueError, RecursionError) as reason:
         raise InputError(
             f"{path}: {reason}. Cure: declare unnest in the spec, or convert to one list of records"
@@ -257,7 +266,7 @@ def _read_table(path: Path, layout: Layout, delimiter: str) -> _Rows:
     start = 1
     header = list(layout.header)
     try:
-        header = header or [name.strip() for name in next(table)]
+        header = header or [name.strip() for name in next(filter(None, table), [""])]
         _check_header(path, header, delimiter)
         start = table.line_num + 1
         for cells in table:
@@ -272,8 +281,6 @@ def _read_table(path: Path, layout: Layout, delimiter: str) -> _Rows:
         cure = "Cure: a quote inside a quoted cell is written twice, and every quoted cell is closed"
         raise InputError(f"{path}: the row at line {start}: {reason}. {cure}") from None
     except ValueError as reason:
-        if isinstance(reason, UnicodeDecodeError):
-            raise
         raise InputError(f"{path}: line {start}: {reason}") from None
 
 
@@ -319,12 +326,6 @@ def _read_parquet(path: Path, layout: Layout) -> _Rows:
         raise InputError(
             f"{path}: after row {number}: not readable as Parquet: {what}. Cure: get the file again"
         ) from None
-
-
-def _outline(value: Any) -> str:
-    """A value as a message shows it."""
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
 
 
 READERS: dict[str, Callable[[Path, Layout], _Rows]] = {

@@ -111,7 +111,7 @@ class Spec:
             "the gold": self.gold.field,
             "the gold's text": self.gold.text,
             "the video": self.video.member,
-            "the video's archive": self.video.zip_path,
+            "the video's archive": self.video.zip_path if "{" in self.video.zip_path else "",
             "the id": self.id,
             "the item id": self.item_id,
             "the category": self.category,
