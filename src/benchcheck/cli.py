@@ -62,7 +62,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[  # noqa: ARG001 - acted on by its callback
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
@@ -111,9 +111,9 @@ def pool_build(study: StudyFolder) -> None:
 
     summary = build_pool(Study.open(study))
     tell(pool_table(summary))
-    for text in summary.drift:
+    for text in summary.warnings:
         warn(text)
-    print(f"{summary.items} items, {summary.mcq} of them multiple-choice")
+    print(f"{summary.rows} items, {summary.mcq} of them multiple-choice")
 
 
 @frames_app.command("extract")
@@ -122,14 +122,16 @@ def frames_extract(
     workers: Annotated[int, typer.Option(min=0, max=256, help="Worker processes; 0 is one per core.")] = 0,
 ) -> None:
     """Decode the frames that are not there yet; the same command continues where it stopped."""
-    from benchcheck.console import frames_lines, frames_progress, tell
+    from benchcheck.console import FramesBar, tell
     from benchcheck.study import Study
-    from benchcheck.video.frames import extract_frames
+    from benchcheck.video.extract import extract_frames
 
-    opened = Study.open(study)
-    with frames_progress() as progress:
-        summary = extract_frames(opened, workers=workers or None, progress=progress)
-    for line in frames_lines(summary):
+    opened, bar = Study.open(study), FramesBar()
+    try:
+        summary = extract_frames(opened, workers=workers or None, progress=bar)
+    finally:
+        bar.close()
+    for line in summary.lines():
         tell(line)
 
 
@@ -243,8 +245,8 @@ def controls_make(
     """Render a control benchmark: real mp4 files and items of five known classes, the truth in a file of its own."""
     from benchcheck.demo.controls import make_controls
 
-    made = make_controls(folder, per_class, seed=seed)
-    print(f"{made.items} items on {made.videos} videos in {folder}; the truth is in {folder / 'truth.jsonl'}")
+    made = make_controls(folder, n_per_class=per_class, seed=seed)
+    print(f"{len(made.controls)} items on {len(made.videos)} videos: {made.items}; their truth: {made.truth}")
 
 
 @app.command()

@@ -10,11 +10,32 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from benchcheck.run.driver import StepSummary, step_warnings
-from benchcheck.run.pilot import StepForecast
+from benchcheck.pool.build import PoolSummary
+from benchcheck.pool.specs import load_spec, spec_names
+from benchcheck.report.tables import STATE_NAMES
+from benchcheck.run.accounting import costs
+from benchcheck.run.driver import StepSummary, step_warnings, summarize
+from benchcheck.run.pilot import StepForecast, forecast
+from benchcheck.run.plan import Survey
 from benchcheck.screen.steps import Step
+from benchcheck.study import Study
+from benchcheck.video.extract import FramesProgress
 
-__all__ = ["Bars", "forecast_table", "funnel_table", "note", "states_line", "tell", "warn"]
+__all__ = [
+    "Bars",
+    "FramesBar",
+    "columns",
+    "doubts",
+    "ending",
+    "funnel_table",
+    "note",
+    "plan_table",
+    "pool_table",
+    "specs_table",
+    "states_line",
+    "tell",
+    "warn",
+]
 
 _out = Console(highlight=False)
 _err = Console(stderr=True, highlight=False)
@@ -77,9 +98,7 @@ class Bars:
                 f"{summary.waiting:,} waiting, {summary.failed:,} failed, {summary.wall_s:,.1f} s, "
                 f"{summary.items_per_s:,.1f} items/s"
             )
-        for kind in summary.kinds:
-            warn(f"{kind.count:,} items failed with {kind.kind}, such as {', '.join(kind.examples)}")
-        for text in step_warnings(summary):
+        for text in doubts_of(summary):
             warn(text)
 
     def close(self) -> None:
@@ -105,9 +124,7 @@ def progress_bar() -> Progress:
 
 def funnel_table(summaries: Sequence[StepSummary]) -> Table:
     """The funnel, one row per step."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("step", "name", "alive", "answered", "removed", "share", "waiting", "failed", "to ask"):
-        table.add_column(name, justify="left" if name in ("step", "name") else "right")
+    table = columns("step", "name", "alive", "answered", "removed", "share", "waiting", "failed", "to ask")
     for item in summaries:
         share = f"{item.removed / item.answered:.1%}" if item.answered else "-"
         cells = [f"{n:,}" for n in (item.alive, item.answered, item.removed)]
@@ -118,9 +135,7 @@ def funnel_table(summaries: Sequence[StepSummary]) -> Table:
 
 def forecast_table(foreseen: Sequence[StepForecast]) -> Table:
     """What a pilot says of the whole."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("step", "name", "pilot", "removed, 95 %", "whole: items", "engine time"):
-        table.add_column(name, justify="left" if name in ("step", "name") else "right")
+    table = columns("step", "name", "pilot", "removed, 95 %", "whole: items", "engine time")
     for item in foreseen:
         share = f"{item.removed.share:.1%} ({item.removed.low:.1%} to {item.removed.high:.1%})" if item.asked else "-"
         table.add_row(str(item.step), item.name, f"{item.asked:,}", share, f"{item.items:,}", _span(item.seconds))
@@ -130,6 +145,131 @@ def forecast_table(foreseen: Sequence[StepForecast]) -> Table:
 def states_line(states: Mapping[str, int]) -> str:
     """Verdicts in one line."""
     return " · ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in states.items() if count)
+
+
+def plan_table(state: Survey, step: int = 0) -> Table:
+    """What is left to ask, per benchmark and step."""
+    folds = [here for here in state.fold.steps if step in (0, here.step.number)]
+    table = columns("benchmark", "screened", *(f"step {here.step.number}" for here in folds))
+    for bench in state.pool.benches():
+        mine = state.pool.bench == bench
+        cells = [f"{int((here.todo & mine).sum()):,}" for here in folds]
+        table.add_row(escape(bench), f"{int((state.pool.screenable & mine).sum()):,}", *cells)
+    return table
+
+
+def pool_table(summary: PoolSummary) -> Table:
+    """What a build found, per benchmark."""
+    table = columns("benchmark", "items", "multiple-choice", "open", "issues")
+    for bench in summary.benches:
+        issues = ", ".join(f"{code} {count:,}" for code, count in bench.issue_counts.most_common(4)) or "-"
+        table.add_row(escape(bench.bench), f"{bench.rows:,}", f"{bench.mcq:,}", f"{bench.open:,}", issues)
+    return table
+
+
+def specs_table() -> Table:
+    """The benchmarks that have a spec."""
+    table = columns("spec", "items", "multiple-choice", "licence", "source")
+    for name in spec_names():
+        spec = load_spec(name)
+        counts = [f"{count:,}" if count else "-" for count in (spec.expect.items, spec.expect.mcq)]
+        table.add_row(name, *counts, spec.source.licence or "-", spec.source.repository or "a file of your own")
+    return table
+
+
+@dataclass(slots=True)
+class FramesBar:
+    """Hears of an extraction and draws its bar."""
+
+    _bars: Progress | None = None
+    _task: TaskID | None = None
+
+    def __call__(self, state: FramesProgress) -> None:
+        """Move the bar."""
+        if not _err.is_terminal:
+            return
+        if self._bars is None:
+            self._bars = progress_bar()
+            self._bars.start()
+            self._task = self._bars.add_task("frames", total=state.total, rate="", failed="")
+        failed = f"{state.failed:,} failed" if state.failed else ""
+        done, rate = state.done + state.failed, f"{state.videos_per_s:,.1f} videos/s"
+        self._bars.update(self._task or TaskID(0), completed=done, rate=rate, failed=failed)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bars is not None:
+            self._bars.stop()
+        self._bars = None
+
+
+def states_of(state: Survey) -> dict[str, int]:
+    """Items per state, by name."""
+    codes = state.fold.state.tolist()
+    return {name: codes.count(code) for code, name in STATE_NAMES.items()}
+
+
+def summaries_of(study: Study, state: Survey) -> list[StepSummary]:
+    """Every step of a survey, summed up."""
+    return [summarize(study, state, index) for index in range(len(study.config.steps))]
+
+
+def ending(study: Study, state: Survey, pilot: int = 0) -> list[object]:
+    """What ends a run: the funnel and the verdicts, and what a pilot says of the whole."""
+    summaries = summaries_of(study, state)
+    shown: list[object] = [funnel_table(summaries), states_line(states_of(state))]
+    if pilot:
+        screened = {
+            bench: int((state.pool.screenable & (state.pool.bench == bench)).sum()) for bench in state.pool.benches()
+        }
+        shown += ["", "The whole, as this pilot foresees it:"]
+        shown.append(forecast_table(forecast(summaries, screened, _seconds_per_item(study))))
+    return shown
+
+
+def doubts(study: Study, state: Survey) -> list[str]:
+    """What a reader should distrust, one line each."""
+    return [line for summary in summaries_of(study, state) for line in doubts_of(summary)]
+
+
+def doubts_of(summary: StepSummary) -> list[str]:
+    """What a reader should distrust in one step."""
+    step = summary.step.number
+    failed = [
+        f"step {step}: {kind.count:,} items failed with {kind.kind}, such as {', '.join(kind.examples)}"
+        for kind in summary.kinds
+    ]
+    return failed + list(step_warnings(summary))
+
+
+def _seconds_per_item(study: Study) -> dict[int, float]:
+    """Engine seconds per item so far, by step."""
+    items: dict[int, int] = {}
+    seconds: dict[int, float] = {}
+    for cost in costs(study):
+        items[cost["step"]] = items.get(cost["step"], 0) + cost["items"]
+        seconds[cost["step"]] = seconds.get(cost["step"], 0.0) + cost["wall_s"]
+    return {step: seconds[step] / count for step, count in items.items() if count}
+
+
+def columns(*names: str) -> Table:
+    """A plain table; numbers stand right, all but the first column and texts."""
+    table = Table(box=None, pad_edge=False)
+    texts = {
+        "step",
+        "name",
+        "benchmark",
+        "spec",
+        "issues",
+        "licence",
+        "source",
+        "class",
+        "can be answered",
+        "should fall at",
+    }
+    for name in names:
+        table.add_column(name, justify="left" if name in texts else "right")
+    return table
 
 
 def _span(seconds: float) -> str:

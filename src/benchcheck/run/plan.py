@@ -229,7 +229,7 @@ class Totals:
     """What the last lines of `plan` say (protocol 8)."""
 
     waiting: int
-    """Items that a frame step cannot ask yet."""
+    """Items that are alive and that a frame step cannot ask yet."""
     failed: int
     remaining: int
     """The most that may still be asked, in items over all steps: 0 is complete."""
@@ -267,11 +267,10 @@ def survey(study: Study, pool: Pool | None = None, cached: Mapping[int, StepRepo
 def totals(state: Survey, step: int = 0) -> Totals:
     """Sum up a survey; `step` limits it to one step, 0 is all."""
     folds = [here for here in state.fold.steps if step in (0, here.step.number)]
-    waiting = np.zeros(len(state.pool), dtype=np.bool_)
-    for here in folds:
-        waiting |= here.waiting
     failed = state.fold.state == State.FAILED
+    waiting = state.fold.state == State.WAITING
     if step:
         failed &= state.fold.left_at == step
+        waiting = folds[0].waiting
     remaining = sum(int(np.count_nonzero(here.todo)) for here in folds)
     return Totals(int(np.count_nonzero(waiting)), int(np.count_nonzero(failed)), remaining)
