@@ -268,9 +268,12 @@ def totals(state: Survey, step: int = 0) -> Totals:
     """Sum up a survey; `step` limits it to one step, 0 is all."""
     folds = [here for here in state.fold.steps if step in (0, here.step.number)]
     failed = state.fold.state == State.FAILED
-    waiting = state.fold.state == State.WAITING
+    alive = (state.fold.state == State.WAITING) | (state.fold.state == State.PENDING)
     if step:
         failed &= state.fold.left_at == step
-        waiting = folds[0].waiting
+        alive = folds[0].alive
+    waiting = np.zeros(len(state.pool), dtype=np.bool_)
+    for here in folds:
+        waiting |= here.waiting & alive
     remaining = sum(int(np.count_nonzero(here.todo)) for here in folds)
     return Totals(int(np.count_nonzero(waiting)), int(np.count_nonzero(failed)), remaining)
