@@ -1,0 +1,205 @@
+"""Decoding with PyAV: which frames a file has and when, and the pictures of chosen ones as JPEG bytes.
+
+Two ways, one result. A clean MP4 or Matroska file gives its timeline without decoding (the packets carry it), and its
+frames by jumping to the key frames before them, or in one pass, whichever decodes less. Everything else, and every
+file in which anything at all went wrong, is decoded from beginning to end twice: once for the timeline with its
+damage, once for the pictures. So damage is always seen, and never costs a clean file anything.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from benchcheck.video.faults import VideoError
+from benchcheck.video.grid import Timeline, end_tick
+from benchcheck.video.opened import Errors, Opened, frames_of, packets_of
+from benchcheck.video.picture import Picture, Spec
+from benchcheck.video.seeks import Packets, Run, plan_runs, saves_time
+
+__all__ = ["Video"]
+
+_TIMED = {"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"}
+"""Containers whose packets carry true presentation times; in AVI, for example, they are guessed."""
+_SEEKABLE = {"h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "mpeg2video"}
+"""Codecs whose key frame needs nothing before it. A GIF's frame is painted over the one before."""
+
+
+class Video:
+    """One opened-on-demand video file: `timeline()` first, then `pictures()`.
+
+    Raises:
+        VideoError: from the constructor when FFmpeg finds no moving picture in the file.
+    """
+
+    def __init__(self, path: str, spec: Spec, *, thorough: bool = False) -> None:
+        """`thorough` decodes everything even where the packets would do; the result is the same."""
+        self.path, self.spec = path, spec
+        self._picture: Picture | None = None
+        self._packets: Packets | None = None
+        with self._opened() as (container, stream):
+            self.codec = stream.codec_context.name
+            self._shape = stream.sample_aspect_ratio
+            rate = stream.average_rate or stream.guessed_rate or Fraction(25)
+            self._usual = max(1, round(1 / (rate * stream.time_base)))
+            self._rate = rate
+            self.container = container.format.name
+            self.time_base = Fraction(stream.time_base)
+            timed = self.container in _TIMED and not thorough
+            self._packets = packets_of(container, stream) if timed else None
+        self._timeline = self._by_packets() if self._packets else self._by_decoding()
+
+    @property
+    def picture(self) -> Picture:
+        """How its frames are drawn; known once `pictures` has run."""
+        if self._picture is None:
+            raise VideoError("no_frames", "no frame can be decoded")
+        return self._picture
+
+    def timeline(self) -> Timeline:
+        """When each frame comes on screen. May become truer in `pictures`, which then has to be asked again."""
+        return self._timeline
+
+    def pictures(self, indices: Iterable[int]) -> Mapping[int, bytes] | None:
+        """Return JPEG bytes of the frames with these indices; holes are left out.
+
+        Returns None when the packets' timeline proved wrong: `timeline` is then another one, to choose by anew.
+        """
+        # The first frame decides the size, and the last one proves the length.
+        wanted = sorted({*indices, 0, len(self._timeline.pts) - 1} - self._timeline.holes)
+        if not self._packets:
+            return self._by_position(wanted)
+        found = self._by_pts([self._timeline.pts[index] for index in wanted])
+        if found is None:
+            self._packets, self._picture = None, None
+            self._timeline = self._by_decoding()
+            return None
+        return {index: found[self._timeline.pts[index]] for index in wanted}
+
+    # The quick way: times from the packets, frames by their times.
+
+    def _by_packets(self) -> Timeline:
+        packets = self._packets
+        assert packets is not None
+        pts = tuple(sorted(packets.pts))
+        last = packets.durations[max(range(len(pts)), key=packets.pts.__getitem__)]
+        return Timeline(pts, end_tick(pts, last, self._usual), self.time_base)
+
+    def _by_pts(self, wanted: Sequence[int]) -> dict[int, bytes] | None:
+        """Pictures by pts, None as soon as anything is not as the packets said."""
+        packets = self._packets
+        assert packets is not None
+        runs = plan_runs(packets, wanted) if self.codec in _SEEKABLE else []
+        if not saves_time(runs):
+            runs = [Run(min(packets.pts), 0, len(packets.pts) - 1, tuple(wanted))]
+        found: dict[int, bytes] = {}
+        with self._opened() as (container, stream):
+            for run in runs:
+                if not self._decode_run(container, stream, run, found):
+                    return None
+        return found
+
+    def _decode_run(self, container: Any, stream: Any, run: Run, found: dict[int, bytes]) -> bool:
+        """Decode one run into `found`; False when a frame is missing, damaged or the jump went too far."""
+        if run.first:
+            container.seek(run.key, stream=stream, backward=True, any_frame=False)
+        missing, errors = set(run.wanted), Errors(started=True)
+        for frame in frames_of(container, stream, errors, must_start=run.key if run.first else None):
+            if errors.count or frame.pts is None:
+                return False
+            if frame.pts < run.key:
+                continue
+            if frame.is_corrupt:
+                return False
+            if frame.pts in missing:
+                missing.discard(frame.pts)
+                found[frame.pts] = self._draw(frame)
+            if not missing:
+                return True
+        return False
+
+    # The thorough way: times from the decoded frames, frames by their position.
+
+    def _by_decoding(self) -> Timeline:
+        """Decode everything for its times; find what is missing and what builds on damage."""
+        errors, shown = Errors(), _Shown()
+        with self._opened() as (container, stream):
+            marks: list[int] = []
+            for frame in frames_of(container, stream, errors, marks=marks):
+                errors.started = True
+                shown.add(frame)
+        if not shown.pts:
+            raise VideoError("no_frames", errors.first or "no frame can be decoded")
+        if self.container == "gif" and len(shown.pts) == 1:
+            raise VideoError("still_image", "the file is a GIF of one frame")
+        return self._placed(shown, errors, marks)
+
+    def _placed(self, shown: "_Shown", errors: Errors, marks: Sequence[int]) -> Timeline:
+        """Place decoded frames, and the holes between them, in time."""
+        pts = shown.pts
+        if None in pts or any(later <= earlier for earlier, later in pairwise(pts)):
+            # No usable times (a raw stream, B-frames in AVI): frames come at the frame rate, counted.
+            if errors.count:
+                raise VideoError("damaged", f"{errors.count} decoding errors: {errors.first}")
+            counted, base = tuple(range(len(pts))), 1 / Fraction(self._rate)
+            damaged = _spread(range(len(pts)), shown, frozenset())
+            return Timeline(counted, len(pts), base, damaged=damaged)
+        holes = frozenset(marks) - frozenset(pts) if errors.count else frozenset()
+        holes = frozenset(mark for mark in holes if mark > pts[0])
+        every = tuple(sorted({*pts, *holes}))
+        end = end_tick(every, 0 if every[-1] in holes else shown.durations[-1], self._usual)
+        places = {tick: index for index, tick in enumerate(every)}
+        lost = frozenset(places[hole] for hole in holes)
+        damaged = _spread([places[tick] for tick in pts], shown, lost)
+        return Timeline(every, end, self.time_base, holes=lost, damaged=damaged)
+
+    def _by_position(self, wanted: Sequence[int]) -> dict[int, bytes]:
+        """Pictures by position among all decoded frames, skipping the holes as the first pass counted them."""
+        there = [index for index in range(len(self._timeline.pts)) if index not in self._timeline.holes]
+        chosen, found = set(wanted), dict[int, bytes]()
+        with self._opened() as (container, stream):
+            for index, frame in zip(there, frames_of(container, stream, Errors()), strict=False):
+                if self._picture is None:
+                    self._draw(frame)
+                if index in chosen:
+                    found[index] = self._draw(frame)
+                if len(found) == len(chosen):
+                    break
+        return found
+
+    def _draw(self, frame: Any) -> bytes:
+        if self._picture is None:
+            self._picture = Picture.of(frame, self._shape, self.spec)
+        return self._picture.draw(frame)
+
+    def _opened(self) -> Opened:
+        # One thread in the thorough way: with several, an error at the end takes whole frames with it.
+        return Opened(self.path, self.spec.threads if self._packets else 1)
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What the thorough pass keeps of each decoded frame."""
+
+    pts: list[int] = field(default_factory=list)
+    durations: list[int] = field(default_factory=list)
+    keys: list[bool] = field(default_factory=list)
+    corrupt: list[bool] = field(default_factory=list)
+
+    def add(self, frame: Any) -> None:
+        self.pts.append(frame.pts)
+        self.durations.append(frame.duration or 0)
+        self.keys.append(bool(frame.key_frame))
+        self.corrupt.append(bool(frame.is_corrupt))
+
+
+def _spread(places: Sequence[int], shown: _Shown, lost: frozenset[int]) -> frozenset[int]:
+    """Indices of frames that are damaged: corrupt themselves, or after damage with no whole key frame between."""
+    damaged, tainted, before = set(), False, -1
+    for place, key, corrupt in zip(places, shown.keys, shown.corrupt, strict=True):
+        tainted = corrupt or (not key and (tainted or any(hole in lost for hole in range(before + 1, place))))
+        if tainted:
+            damaged.add(place)
+        before = place
+    return frozenset(damaged)

@@ -1,0 +1,148 @@
+"""One video, all its windows: checked, decoded once, written as sets of frames. What a worker process does per task."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from benchcheck.video.decode import Video
+from benchcheck.video.faults import READY, VideoError
+from benchcheck.video.frames import Drawn, publish_frames
+from benchcheck.video.grid import Timeline, Window, duplicates_of, grid_times, span_of
+from benchcheck.video.picture import Spec, decoder_versions
+from benchcheck.video.store import Outcome, check_file, find_file
+from benchcheck.video.task import Task
+
+__all__ = ["DAMAGED_SHARE", "draw", "outcomes_table"]
+
+DAMAGED_SHARE = Fraction(1, 8)
+"""(D) A set with more damaged frames than this fails; up to here they are kept and flagged."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One window placed on the video's timeline: what is asked, what of it exists, which frames show it."""
+
+    frames_key: str
+    window: Window
+    span: tuple[Fraction, Fraction]
+    indices: tuple[int, ...]
+
+
+def draw(task: Task, spec: Spec, frames_folder: Path, *, thorough: bool = False) -> list[Outcome]:
+    """Make the sets of frames of one video; what fails is an outcome with its reason, per window.
+
+    Raises:
+        StudyError: the frames folder cannot be written.
+    """
+    digest = ""
+    try:
+        path = find_file(task.paths)
+        digest, size = check_file(path)
+        video = Video(path, spec, thorough=thorough)
+        parts, faults, pictures = _decoded(video, task.windows, spec)
+    except VideoError as fault:
+        return [Outcome(task.key, key, fault.status, digest, fault.reason) for key in task.windows]
+    except MemoryError:
+        return [
+            Outcome(task.key, key, "unsupported", digest, "its pictures do not fit in memory") for key in task.windows
+        ]
+    source = {"name": _relative(path, task.folder), "sha256": digest, "bytes": size}
+    outcomes = [Outcome(task.key, key, fault.status, digest, fault.reason) for key, fault in faults.items()]
+    for part in parts:
+        harm = _damage(part, video.timeline())
+        if harm is None:
+            publish_frames(
+                frames_folder, part.frames_key, _drawn(part, video, pictures), _about(part, video, spec, source)
+            )
+        outcomes.append(
+            Outcome(task.key, part.frames_key, harm.status if harm else READY, digest, harm.reason if harm else "")
+        )
+    return outcomes
+
+
+def _decoded(
+    video: Video, windows: Mapping[str, Window], spec: Spec
+) -> tuple[list[_Part], dict[str, VideoError], Mapping[int, bytes]]:
+    """Place the windows and decode their frames; anew when the packets' timeline proved wrong."""
+    pictures = None
+    while pictures is None:
+        parts, faults = _placed(video.timeline(), windows, spec.count)
+        if not parts:
+            return [], faults, {}
+        pictures = video.pictures(sorted({index for part in parts for index in part.indices}))
+    return parts, faults, pictures
+
+
+def _placed(timeline: Timeline, windows: Mapping[str, Window], count: int) -> tuple[list[_Part], dict[str, VideoError]]:
+    """Choose the frames of every window; windows that the video does not have are faults."""
+    parts, faults = [], {}
+    for key, window in windows.items():
+        try:
+            span = span_of(window, timeline.length)
+        except VideoError as fault:
+            faults[key] = fault
+        else:
+            indices = tuple(timeline.shown_at(time) for time in grid_times(*span, count))
+            parts.append(_Part(key, window, span, indices))
+    return parts, faults
+
+
+def _damage(part: _Part, timeline: Timeline) -> VideoError | None:
+    """Why a set may not be shown: a frame that could not be decoded, or too many that were decoded from damage."""
+    lost = [position for position, index in enumerate(part.indices) if index in timeline.holes]
+    hurt = [position for position, index in enumerate(part.indices) if index in timeline.damaged]
+    if lost:
+        return VideoError("damaged", f"grid frames {_listed(lost)} cannot be decoded")
+    if len(hurt) > DAMAGED_SHARE * len(part.indices):
+        return VideoError("damaged", f"grid frames {_listed(hurt)} are decoded from damaged data")
+    return None
+
+
+def _listed(positions: Sequence[int]) -> str:
+    shown = ", ".join(map(str, positions[:5]))
+    return shown + (f" and {len(positions) - 5} more" if len(positions) > 5 else "")
+
+
+def _drawn(part: _Part, video: Video, pictures: Mapping[int, bytes]) -> list[Drawn]:
+    """The frames of one set in grid order.
+
+    Raises:
+        VideoError: the second decoding of a file lost a frame that the first one had.
+    """
+    timeline = video.timeline()
+    flags: Callable[[int], bool] = timeline.damaged.__contains__
+    return [
+        Drawn(round(timeline.seconds(index), 6), duplicate, flags(index), pictures[index])
+        for index, duplicate in zip(part.indices, duplicates_of(part.indices), strict=True)
+    ]
+
+
+def _about(part: _Part, video: Video, spec: Spec, source: Mapping[str, Any]) -> dict[str, Any]:
+    """What frames.json says beside the frames (docs/frames.md)."""
+    start, end = (None if edge is None else edge / 1000 for edge in part.window)
+    timeline, picture = video.timeline(), video.picture
+    stored = {"codec": video.codec, "container": video.container, "width": picture.stored[0]}
+    return {
+        "count": spec.count,
+        "long_side": spec.long_side,
+        "quality": spec.quality,
+        "size": list(picture.size),
+        "distinct": len(set(part.indices)),
+        "duration": round(float(timeline.length), 6),
+        "window": None if part.window == (None, None) else {"start": start, "end": end},
+        "span": [round(float(edge), 6) for edge in part.span],
+        "source": {**source, **stored, "height": picture.stored[1], "rotation": 90 * picture.turns},
+        "decoder": decoder_versions(video.codec),
+    }
+
+
+def _relative(path: str, folder: str) -> str:
+    """A file's name below the videos folder."""
+    return path.removeprefix(folder).lstrip("/") if folder else Path(path).name
+
+
+def outcomes_table(outcomes: Sequence[Outcome]) -> list[dict[str, str]]:
+    """Outcomes as JSON values, for the way from a worker process to the run."""
+    return [asdict(outcome) for outcome in outcomes]

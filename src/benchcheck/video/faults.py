@@ -1,0 +1,47 @@
+"""Why a video gives no frames: one status that a program can count, one line that a person can act on."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+__all__ = ["CURES", "READY", "VideoError"]
+
+READY = "ready"
+"""The status of a video whose frames are written."""
+
+CURES: Mapping[str, str] = MappingProxyType(
+    {
+        "missing": "put the file below the videos folder, or set videos.folder and videos.template",
+        "outside": "the name leads out of the videos folder: set videos.template to '{name}' or '{stem}'",
+        "is_folder": "a folder stands where the video file is expected",
+        "not_a_file": "a pipe, socket or device stands where the video file is expected",
+        "unreadable": "give read permission, or check the disk",
+        "empty": "download the file again",
+        "html": "the download saved an error or login page: download the file again",
+        "lfs_pointer": "run `git lfs pull` where the file comes from",
+        "archive": "unpack the archive into the videos folder",
+        "not_a_video": "the file is something else than a video: download it again",
+        "still_image": "the file is one image, not a video",
+        "no_video_stream": "the file has sound only: get the file with the picture",
+        "unsupported": "convert the file, for example to H.264 in mp4",
+        "cut": "the end of the file is missing: download it again",
+        "no_frames": "no frame can be decoded: download the file again",
+        "damaged": "frames of the grid cannot be decoded: download the file again",
+        "bad_window": "the item's time window has no length or starts before 0: mend the annotation",
+        "window_outside": "the item's time window lies outside the video: mend the annotation, or get the whole video",
+        "too_slow": "raise the time limit, or convert the file",
+        "crashed": "the decoder crashed on this file: convert it, for example to H.264 in mp4",
+    }
+)
+"""Every status of a failed video with what helps; docs/frames.md shows the same table."""
+
+
+class VideoError(Exception):
+    """A video, or one window of it, that gives no frames. Never leaves `benchcheck.video`: it becomes a row.
+
+    `status` is a key of `CURES`, `reason` one line about this very file.
+    """
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(status, reason)
+        self.status = status
+        self.reason = " ".join(reason.split())[:500]
