@@ -3,4 +3,63 @@
 Importing this package imports nothing heavy and does nothing; each public name is loaded when it is first used.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchcheck.demo.controls import make_controls as make_controls
+    from benchcheck.errors import BenchcheckError as BenchcheckError
+    from benchcheck.pool.build import build_pool as build_pool
+    from benchcheck.pool.items import Item as Item
+    from benchcheck.report.assemble import assemble as assemble
+    from benchcheck.report.page import write_report as write_report
+    from benchcheck.report.tables import open_results as open_results
+    from benchcheck.run.driver import run_study as run_study
+    from benchcheck.run.plan import survey as survey
+    from benchcheck.study import Study as Study
+    from benchcheck.video.extract import extract_frames as extract_frames
+
 __version__ = "0.1.0"
+
+_HOMES = {
+    "BenchcheckError": "errors",
+    "Item": "pool.items",
+    "Study": "study",
+    "assemble": "report.assemble",
+    "build_pool": "pool.build",
+    "extract_frames": "video.extract",
+    "make_controls": "demo.controls",
+    "open_results": "report.tables",
+    "run_study": "run.driver",
+    "survey": "run.plan",
+    "write_report": "report.page",
+}
+"""Public name to the module that holds it; docs/python.md describes each."""
+
+__all__ = [  # noqa: F822 - the names are loaded by __getattr__
+    "BenchcheckError",
+    "Item",
+    "Study",
+    "assemble",
+    "build_pool",
+    "extract_frames",
+    "make_controls",
+    "open_results",
+    "run_study",
+    "survey",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'benchcheck' has no attribute {name!r}. Public: {', '.join(_HOMES)}")
+    value = getattr(importlib.import_module(f"benchcheck.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, for completion in a notebook."""
+    return sorted([*_HOMES, "__version__"])

@@ -15,6 +15,7 @@ from benchcheck.errors import BenchcheckError, UsageError
 
 if TYPE_CHECKING:
     from benchcheck.run.plan import Survey
+    from benchcheck.study import Study
 
 __all__ = ["app", "main"]
 
@@ -38,6 +39,7 @@ app.add_typer(controls_app, name="controls")
 StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's folder.", show_default=False)]
 BackendName = Annotated[str, typer.Option("--backend", help="What reads the prompts: transformers or scripted.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=256, help="Worker processes on this machine.")]
+OneStep = Annotated[int, typer.Option("--step", min=0, max=6, help="Only this step; 0 is all.")]
 Pilot = Annotated[int, typer.Option("--pilot", min=0, help="Only this many items of each benchmark; 0 is all.")]
 
 
@@ -136,42 +138,40 @@ def frames_extract(
 
 
 @app.command()
-def plan(
-    study: StudyFolder,
-    step: Annotated[int, typer.Option(min=0, max=6, help="Only this step; 0 is all.")] = 0,
-) -> None:
+def plan(study: StudyFolder, step: OneStep = 0, pilot: Pilot = 0) -> None:
     """Print what is left to ask; needs no GPU and no model. The last line is REMAINING_TOTAL=<n>."""
     from benchcheck.console import plan_table, tell
     from benchcheck.run.plan import survey
-    from benchcheck.study import Study
 
-    opened = Study.open(study)
-    if step and step not in opened.config.protocol.steps:
-        allowed = ", ".join(str(number) for number in opened.config.protocol.steps)
-        raise UsageError(f"--step {step} is not a step of this study. Allowed: {allowed}")
+    opened = _open(study, step)
     state = survey(opened)
     tell(plan_table(state, step))
-    _print_totals(state, step)
+    _print_totals(opened, state, step, pilot)
 
 
 @app.command()
-def screen(study: StudyFolder, backend: BackendName = "transformers", workers: Workers = 1, pilot: Pilot = 0) -> None:
+def screen(
+    study: StudyFolder,
+    backend: BackendName = "transformers",
+    workers: Workers = 1,
+    step: OneStep = 0,
+    pilot: Pilot = 0,
+) -> None:
     """Ask every step's items until nothing is left; the same command continues where it stopped."""
     from benchcheck.console import Bars, ending, tell
     from benchcheck.run.driver import screen as run_steps
     from benchcheck.run.local import Local
-    from benchcheck.study import Study
 
-    opened, bars = Study.open(study), Bars()
+    opened, bars = _open(study, step), Bars()
     executor = Local(opened, backend, workers, pilot)
     try:
-        state = run_steps(opened, executor, bars, pilot)
+        state = run_steps(opened, executor, bars, pilot, step)
     finally:
         bars.close()
         executor.close()
     for table in ending(opened, state, pilot):
         tell(table)
-    _print_totals(state)
+    _print_totals(opened, state, step, pilot)
 
 
 @app.command()
@@ -187,7 +187,7 @@ def status(study: StudyFolder) -> None:
         tell(table)
     for text in doubts(opened, state):
         warn(text)
-    _print_totals(state)
+    _print_totals(opened, state)
 
 
 @app.command()
@@ -260,9 +260,21 @@ def demo(
     walk(folder, per_class)
 
 
-def _print_totals(state: "Survey", step: int = 0) -> None:
-    """Print the three totals, REMAINING_TOTAL last (protocol 8)."""
-    from benchcheck.run.plan import totals
+def _open(folder: Path, step: int) -> "Study":
+    """Open a study that has this step."""
+    from benchcheck.study import Study
 
-    counts = totals(state, step)
+    study = Study.open(folder)
+    if step and step not in study.config.protocol.steps:
+        allowed = ", ".join(str(number) for number in study.config.protocol.steps)
+        raise UsageError(f"--step {step} is not a step of this study. Allowed: {allowed}")
+    return study
+
+
+def _print_totals(study: "Study", state: "Survey", step: int = 0, pilot: int = 0) -> None:
+    """Print the three totals, REMAINING_TOTAL last (protocol 8)."""
+    from benchcheck.run.plan import pilot_flags, totals
+
+    wanted = pilot_flags(state.pool, pilot, study.config.protocol.seed) if pilot else None
+    counts = totals(state, step, wanted)
     print(f"WAITING_TOTAL={counts.waiting}\nFAILED_TOTAL={counts.failed}\nREMAINING_TOTAL={counts.remaining}")

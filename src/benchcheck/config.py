@@ -266,7 +266,7 @@ def read_toml(path: Path, error: type[BenchcheckError] = ConfigError) -> dict[st
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise error(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as reason:
+    except (OSError, ValueError, RecursionError) as reason:
         raise error(f"{path}: not readable as TOML: {reason}") from None
 
 
@@ -340,7 +340,10 @@ def _convert(hint: Any, value: object, where: str, error: type[BenchcheckError])
 def _scalar(hint: type, value: object, where: str, error: type[BenchcheckError]) -> Any:
     """Check a string, number or flag; an integer passes for a float, a flag never for a number."""
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise error(f"{where} is too large a number") from None
     if type(value) is not hint:
         raise error(f"{where} = {value!r} is not of type {hint.__name__}")
     return value

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,9 @@ def append_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     if not rows:
         return
-    data = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
+    # A lone surrogate, from a file name that is no UTF-8, is no JSON to DuckDB: it becomes a question mark.
+    text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    data = text.encode("utf-8", "replace")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b", buffering=0) as file:
@@ -104,7 +107,8 @@ def rows_source(files: Sequence[Path], columns: Mapping[str, str]) -> str:
 
     `columns` maps names to DuckDB types. A line that is no JSON object gives a row of nulls.
     """
-    names = [str(file) for file in files if file.stat().st_size]
+    # A name is a pattern to DuckDB, and a folder `a=b` a column, unless they are told apart.
+    names = [re.sub(r"([*?\[])", r"[\1]", str(file.absolute())) for file in files if file.stat().st_size]
     if not names:
         nothing = ", ".join(f'null::{kind} as "{name}"' for name, kind in columns.items())
         return f"(select {nothing} limit 0)"
@@ -112,7 +116,7 @@ def rows_source(files: Sequence[Path], columns: Mapping[str, str]) -> str:
     declared = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
     return (
         f"read_json([{quoted}], format='newline_delimited', columns={{{declared}}}, ignore_errors=true, "
-        "maximum_object_size=268435456)"
+        "hive_partitioning=false, maximum_object_size=268435456)"
     )
 
 

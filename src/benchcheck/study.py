@@ -98,8 +98,12 @@ class Study:
         name = os.fsencode(folder.resolve().name).decode("utf-8", "replace")
         if path.exists():
             raise UsageError(f"{path}: there is a study already. Cure: choose another folder, or edit this file")
+        try:
+            text = starter(**({"name": name} | settings)).encode()
+        except UnicodeEncodeError:
+            raise UsageError("a path that is not UTF-8 cannot stand in benchcheck.toml. Cure: rename it") from None
         with publish(path) as temporary:
-            temporary.write_text(starter(**({"name": name} | settings)), encoding="utf-8")
+            temporary.write_bytes(text)
         return cls.open(folder)
 
     # Paths. The three environment variables are those of the original package (protocol 8).

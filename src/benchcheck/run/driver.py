@@ -17,7 +17,7 @@ from benchcheck.screen.steps import Step
 from benchcheck.screen.verdicts import MAX_ERRORS, Flags, Mark
 from benchcheck.study import Study
 
-__all__ = ["BenchLoss", "FailureKind", "Reporter", "StepSummary", "screen", "step_warnings", "summarize"]
+__all__ = ["BenchLoss", "FailureKind", "Reporter", "StepSummary", "run_study", "screen", "step_warnings", "summarize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,15 @@ class Reporter(Protocol):
         ...
 
 
-def screen(study: Study, executor: Local, reporter: Reporter, pilot: int = 0) -> Survey:
-    """Run every step of a study until nothing is left to ask; `pilot` limits it to a sample of each benchmark.
+def screen(study: Study, executor: Local, reporter: Reporter, pilot: int = 0, only: int = 0) -> Survey:
+    """Run every step of a study until nothing is left to ask.
+
+    Args:
+        study: the study.
+        executor: where units run.
+        reporter: hears what happens.
+        pilot: limits the run to a seeded sample of so many items of each benchmark; 0 is all.
+        only: runs this step alone, on the items that are ready for it; 0 is all steps.
 
     Raises:
         StudyError: there is no pool, or the disk is full.
@@ -94,6 +101,8 @@ def screen(study: Study, executor: Local, reporter: Reporter, pilot: int = 0) ->
     tasks = units_of(pool, executor.workers)
     state = survey(study, pool)
     for index, step in enumerate(study.config.steps):
+        if only not in (0, step.number):
+            continue
         asked, start, begun = 0, time.monotonic(), False
         # An item leaves the list with an answer, a lasting error or its third error row, so this ends by itself.
         for _ in range(MAX_ERRORS):
@@ -109,6 +118,34 @@ def screen(study: Study, executor: Local, reporter: Reporter, pilot: int = 0) ->
             state = survey(study, pool, reports)
         reporter.step_ends(summarize(study, state, index, asked, time.monotonic() - start))
     return state
+
+
+class _Silent:
+    """A Reporter that hears and says nothing."""
+
+    def step_begins(self, step: Step, todo: int, waiting: int) -> None: ...
+
+    def advance(self, items: int, errors: int) -> None: ...
+
+    def step_ends(self, summary: StepSummary) -> None: ...
+
+
+def run_study(
+    study: Study, backend: str = "transformers", workers: int = 1, pilot: int = 0, reporter: Reporter | None = None
+) -> tuple[StepSummary, ...]:
+    """Run every step of a study on this machine, as `benchcheck screen` does, and return each step summed up.
+
+    Raises:
+        StudyError: there is no pool, or the disk is full.
+        UsageError: the backend or a checkpoint was refused.
+        BackendError: an engine stopped answering; the same call continues.
+    """
+    executor = Local(study, backend, workers, pilot)
+    try:
+        state = screen(study, executor, reporter or _Silent(), pilot)
+    finally:
+        executor.close()
+    return tuple(summarize(study, state, index) for index in range(len(study.config.steps)))
 
 
 def summarize(study: Study, state: Survey, index: int, asked_now: int = 0, wall_s: float = 0.0) -> StepSummary:

@@ -6,6 +6,7 @@ share in the study's own files. It prints one line of progress per write; a work
 
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -92,21 +93,26 @@ class Local:
             subprocess.Popen([*command, "--task", str(task)], stdout=-1, stderr=-1, text=True, env=environment)
             for task in busy
         ]
-        lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        done: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
         errors: list[list[str]] = [[] for _ in workers]
+        readers = []
         for worker, error in zip(workers, errors, strict=True):
-            threading.Thread(target=_forward, args=(worker.stdout, lines), daemon=True).start()
-            threading.Thread(target=_keep, args=(worker.stderr, error), daemon=True).start()
+            readers.append(threading.Thread(target=_forward, args=(worker.stdout, done), daemon=True))
+            readers.append(threading.Thread(target=_keep, args=(worker.stderr, error), daemon=True))
+        for reader in readers:
+            reader.start()
         try:
             for _ in workers:
-                while (line := lines.get()) is not None:
-                    items, failed = line.split()
-                    progress(int(items), int(failed))
-            failures = [error[-1:] for worker, error in zip(workers, errors, strict=True) if worker.wait()]
+                while (counts := done.get()) is not None:
+                    progress(*counts)
+            codes = [worker.wait() for worker in workers]
         finally:
             for worker in workers:
                 worker.terminate()
                 worker.wait()
+            for reader in readers:
+                reader.join()
+        failures = [error[-1:] for code, error in zip(codes, errors, strict=True) if code]
         if failures:
             last = failures[0][0].strip() if failures[0] else "without a word"
             raise BackendError(f"{len(failures)} of {len(workers)} workers of step {step.number} ended early: {last}")
@@ -140,17 +146,20 @@ def do_share(study: Study, number: int, backend: str, task: tuple[int, int], pil
         executor.close()
 
 
-def _forward(pipe: IO[str] | None, lines: "queue.SimpleQueue[str | None]") -> None:
-    """Pass a worker's lines of progress on; None says that it has ended."""
+def _forward(pipe: IO[str] | None, done: "queue.SimpleQueue[tuple[int, int] | None]") -> None:
+    """Pass a worker's progress on, leaving out what a library prints; None says that it has ended."""
     if pipe is not None:
-        for line in pipe:
-            lines.put(line)
-    lines.put(None)
+        with pipe:
+            for line in pipe:
+                if counts := re.fullmatch(r"(\d+) (\d+)\n", line):
+                    done.put((int(counts[1]), int(counts[2])))
+    done.put(None)
 
 
 def _keep(pipe: IO[str] | None, error: list[str]) -> None:
     """Keep the last lines that a worker wrote to its standard error."""
     if pipe is not None:
-        for line in pipe:
-            error.append(line)
-            del error[:-50]
+        with pipe:
+            for line in pipe:
+                error.append(line)
+                del error[:-50]

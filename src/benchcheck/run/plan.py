@@ -185,9 +185,13 @@ def read_step(study: Study, pool: Pool, step: Step) -> StepReport:
     use = pc.and_(same_key, same_item)
     table, position = table.filter(use), position.filter(use)
     permanent = pc.is_in(table.column("error"), value_set=pa.array(sorted(PERMANENT_FAILURES)))
+    good = pc.fill_null(pc.equal(table.column("status"), "ok"), fill_value=False)
+    for name in ("n_right", "n_perm", "mean_margin"):
+        # A damaged answer is asked again like an error, never guessed.
+        good = pc.and_(good, pc.is_valid(table.column(name)))
     columns = StepRows(
         item=position.to_numpy().astype(np.int64),
-        good=pc.fill_null(pc.equal(table.column("status"), "ok"), fill_value=False).to_numpy(),
+        good=good.to_numpy(),
         permanent=permanent.to_numpy(),
         n_right=pc.fill_null(table.column("n_right"), 0).to_numpy().astype(np.int64),
         n_perm=pc.fill_null(table.column("n_perm"), 1).to_numpy().astype(np.int64),
@@ -206,11 +210,14 @@ def framed_flags(study: Study, pool: Pool) -> Flags:
 
 
 def pilot_flags(pool: Pool, n: int, seed: int) -> Flags:
-    """Flag a seeded sample of at most `n` screenable items of every benchmark; the same on every machine."""
+    """Flag a seeded sample of at most `n` screenable items of every benchmark; the same on every machine.
+
+    A larger sample holds every smaller one, so that a pilot's answers count in a larger pilot and in a sample.
+    """
     chosen: set[str] = set()
     for bench in pool.benches():
         ids = sorted(pool.ids(pool.screenable & (pool.bench == bench)))
-        chosen.update(random.Random(f"{seed}|pilot|{bench}").sample(ids, min(n, len(ids))))
+        chosen.update(random.Random(f"{seed}|pilot|{bench}").sample(ids, len(ids))[:n])
     return np.fromiter((item_id in chosen for item_id in pool.item_id.to_pylist()), dtype=np.bool_, count=len(pool))
 
 
@@ -264,9 +271,10 @@ def survey(study: Study, pool: Pool | None = None, cached: Mapping[int, StepRepo
     return Survey(pool, fold(config.steps, marks, pool.screenable, framed, asked), framed, reports)
 
 
-def totals(state: Survey, step: int = 0) -> Totals:
-    """Sum up a survey; `step` limits it to one step, 0 is all."""
+def totals(state: Survey, step: int = 0, wanted: Flags | None = None) -> Totals:
+    """Sum up a survey; `step` limits it to one step (0 is all), `wanted` to the flagged items, such as a pilot's."""
     folds = [here for here in state.fold.steps if step in (0, here.step.number)]
+    wanted = np.ones(len(state.pool), dtype=np.bool_) if wanted is None else wanted
     failed = state.fold.state == State.FAILED
     alive = (state.fold.state == State.WAITING) | (state.fold.state == State.PENDING)
     if step:
@@ -275,5 +283,5 @@ def totals(state: Survey, step: int = 0) -> Totals:
     waiting = np.zeros(len(state.pool), dtype=np.bool_)
     for here in folds:
         waiting |= here.waiting & alive
-    remaining = sum(int(np.count_nonzero(here.todo)) for here in folds)
-    return Totals(int(np.count_nonzero(waiting)), int(np.count_nonzero(failed)), remaining)
+    remaining = sum(int(np.count_nonzero(here.todo & wanted)) for here in folds)
+    return Totals(int(np.count_nonzero(waiting & wanted)), int(np.count_nonzero(failed & wanted)), remaining)

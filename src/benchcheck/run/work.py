@@ -8,6 +8,7 @@ from typing import Any
 
 from benchcheck.backends import Backend
 from benchcheck.config import Config, step_key
+from benchcheck.errors import BackendError
 from benchcheck.pool.items import Item
 from benchcheck.run.accounting import Cost, note_cost
 from benchcheck.run.plan import Unit
@@ -114,7 +115,9 @@ def _answered(
         so_far[position] = outcome.result
         if len(so_far) == len(prompts):
             yield item, prompts, [so_far[index] for index in range(len(prompts))]
-            del results[item.item_id]
+            del results[item.item_id], asked[item.item_id]
+    if asked:
+        raise BackendError(f"{asking.engine['name']}: {len(asked)} items came back without all of their outcomes")
 
 
 def _with_frames(study: Study, asking: Asking, unit: Unit, writer: _Writer) -> Iterator[tuple[Item, tuple[str, ...]]]:
