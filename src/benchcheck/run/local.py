@@ -111,7 +111,7 @@ class Local:
                 worker.terminate()
                 worker.wait()
             for reader in readers:
-                reader.join()
+                reader.join(timeout=5)
         failures = [error[-1:] for code, error in zip(codes, errors, strict=True) if code]
         if failures:
             last = failures[0][0].strip() if failures[0] else "without a word"

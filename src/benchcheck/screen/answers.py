@@ -68,17 +68,13 @@ def answer_row(
 
     An answer's fields are those of protocol 6; `item_digest` ties it to the item's text, `engine` says what answered.
     """
-    failures = [result for result in results if isinstance(result, Failure)]
-    readings = [result for result in results if isinstance(result, Reading)]
-    low = [reading.letters.label_mass for reading in readings if reading.letters.label_mass < asking.mass_floor]
-    if low:
-        detail = f"label mass {min(low):.3g} is under the floor of {asking.mass_floor:g}"
-        failures.append(Failure("low_label_mass", detail))
+    failures = [failure for result in results if (failure := _failure_of(result, asking.mass_floor)) is not None]
     if failures:
         # A kind that repeats by nature decides: asking again cannot mend the item, whatever the other orders said.
         worst = next((failure for failure in failures if failure.kind in PERMANENT_FAILURES), failures[0])
         return error_row(asking, item, worst, at)
     assert item.gold is not None, f"{item.item_id} has no gold and must never be asked"
+    readings = [result for result in results if isinstance(result, Reading)]
     golds = [prompt.order.index(item.gold) for prompt in prompts]
     margins = [margin_of(reading.letters.logprobs, gold) for reading, gold in zip(readings, golds, strict=True)]
     right = [argmax(reading.letters.logprobs) == gold for reading, gold in zip(readings, golds, strict=True)]
@@ -102,6 +98,19 @@ def answer_row(
         "engine": dict(asking.engine),
         "at": at,
     }
+
+
+def _failure_of(result: Reading | Failure, mass_floor: float) -> Failure | None:
+    """Say why a prompt's result is no answer; None where it is one."""
+    if isinstance(result, Failure):
+        return result
+    letters = result.letters
+    if not all(map(math.isfinite, (*letters.logprobs, letters.label_mass))):
+        return Failure("not_finite", "a letter's log-probability is infinite or not a number")
+    if letters.label_mass < mass_floor:
+        detail = f"label mass {letters.label_mass:.3g} is under the floor of {mass_floor:g}"
+        return Failure("low_label_mass", detail)
+    return None
 
 
 def error_row(asking: Asking, item: Item, failure: Failure, at: str) -> dict[str, Any]:
