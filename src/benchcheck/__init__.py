@@ -36,7 +36,7 @@ _HOMES = {
 }
 """Public name to the module that holds it; docs/python.md describes each."""
 
-__all__ = [  # noqa: F822 - the names are loaded by __getattr__
+__all__ = [
     "BenchcheckError",
     "Item",
     "Study",
