@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Network", "Row", "quiet"]
 
 SMALL_PARAMETERS = 50_000_000
-SMALL_THREADS = 2
-"""CPU threads of a network below `SMALL_PARAMETERS`: its matrices are too small to split over many. Packed text prompts
-of the embedded checkpoints: 204 a second on one thread, 350 on two; more were not measured."""
+"""Below this a matrix is too small to split over CPU threads; whole batches are (`workers`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,10 @@ class Network:
     float32 on a CPU, bfloat16 on a GPU. `exact_head` keeps a float32 copy of the output head on a GPU (2.5 GB for the
     8B model): bfloat16 logits come in steps of 0.125, and two thirds of the items at chance then tie for the top.
 
-    A small network (the embedded ones have 4 million parameters) keeps torch to `SMALL_THREADS` CPU threads while it is
-    open; a larger one has as many as torch takes.
+    On a CPU, a small network (the embedded ones have 4 million parameters) keeps torch to one thread while it is open,
+    and `workers` batches may run side by side instead. Packed text prompts a second on two cores: one thread 215, two
+    batches of one thread each 345, two threads 345. With both cores busy with something else: one thread 115, two
+    threads 19 to 95, since every small operation then waits for the slower half.
     """
 
     def __init__(self, folder: Path, *, exact_head: bool) -> None:
@@ -85,8 +85,9 @@ class Network:
         self.max_tokens = int(self.model.config.text_config.max_position_embeddings)
         self.small = self.device.type == "cpu" and self.model.num_parameters() < SMALL_PARAMETERS
         self._threads = torch.get_num_threads()
+        self.workers = min(2, self._threads) if self.small else 1
         if self.small:
-            torch.set_num_threads(min(SMALL_THREADS, self._threads))
+            torch.set_num_threads(1)
 
     def close(self) -> None:
         """Drop the weights and give CPU threads back."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -91,9 +92,13 @@ class FrameReader:
 
 
 class Memory(Generic[Value]):
-    """The least recently used go first once the bytes are more than `limit`; one value larger than it is kept alone."""
+    """The least recently used go first once the bytes are more than `limit`; one value larger than it is kept alone.
+
+    Threads may share it.
+    """
 
     def __init__(self, limit: int, size: Callable[[Value], int]) -> None:
+        self._lock = Lock()
         self._limit = limit
         self._size = size
         self._values: OrderedDict[str, Value] = OrderedDict()
@@ -101,21 +106,26 @@ class Memory(Generic[Value]):
 
     def get(self, key: str) -> Value | None:
         """Return what is kept under `key`, now the most recent, or None."""
-        if key in self._values:
-            self._values.move_to_end(key)
-        return self._values.get(key)
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
 
     def put(self, key: str, value: Value) -> None:
-        """Keep a value under a key that is new, and let go of the oldest ones."""
-        self._values[key] = value
-        self.bytes += self._size(value)
-        while self.bytes > self._limit and len(self._values) > 1:
-            self.bytes -= self._size(self._values.popitem(last=False)[1])
+        """Keep a value, and let go of the oldest ones; a key that is there already keeps its value."""
+        with self._lock:
+            if key in self._values:
+                return
+            self._values[key] = value
+            self.bytes += self._size(value)
+            while self.bytes > self._limit and len(self._values) > 1:
+                self.bytes -= self._size(self._values.popitem(last=False)[1])
 
     def clear(self) -> None:
         """Forget everything."""
-        self._values.clear()
-        self.bytes = 0
+        with self._lock:
+            self._values.clear()
+            self.bytes = 0
 
     def __len__(self) -> int:
         return len(self._values)

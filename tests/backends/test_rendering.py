@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from benchcheck.backends.rendering import PlaceholderError, Renderer
+from benchcheck.errors import ModelRefusedError
+from benchcheck.screen.prompts import Prompt
+
+pytestmark = pytest.mark.model
+
+
+@pytest.fixture(scope="module")
+def renderer(model_folder):
+    return Renderer(model_folder)
+
+
+def ask(text, frames=0):
+    return Prompt("b_0", 1, (0, 1), text, tuple(f"{k}.jpg" for k in range(frames)))
+
+
+def test_ids_are_those_of_the_models_own_processor(renderer, model_folder, video):
+    """As Qwen3VLProcessor does it: the template's text with each placeholder repeated, then the tokenizer."""
+    from transformers import AutoImageProcessor, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model_folder)
+    processor = AutoImageProcessor.from_pretrained(model_folder)
+    frames = [path for number in range(4) for path in video(number, 1)]
+    from PIL import Image
+
+    grids = processor(images=[Image.open(path) for path in frames], return_tensors="np")["image_grid_thw"]
+    content = [{"type": "image"} for _ in frames] + [{"type": "text", "text": "What is it?\nA. x"}]
+    text = tokenizer.apply_chat_template(
+        [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
+    )
+    parts = (text + "Answer:").split("<|image_pad|>")
+    expanded = parts[0]
+    for grid, part in zip(grids, parts[1:], strict=True):
+        expanded += "<|image_pad|>" * int(grid.prod() // processor.merge_size**2) + part
+    expected = tokenizer(expanded)["input_ids"]
+    sizes = [(int(h) // 2, int(w) // 2) for _, h, w in grids]
+    rendered = renderer.render(ask("What is it?\nA. x", frames=4), sizes)
+    assert rendered.ids.tolist() == expected
+    image = tokenizer.convert_tokens_to_ids("<|image_pad|>")
+    places = np.concatenate([np.arange(first, first + h * w) for first, h, w in rendered.images])
+    assert np.flatnonzero(rendered.ids == image).tolist() == places.tolist()
+    assert [size[1:] for size in rendered.images] == sizes
+
+
+def test_text_ends_with_the_begun_answer(renderer):
+    assert renderer.text("Which?", images=0).endswith("Which?<|im_end|>\n<|im_start|>assistant\nAnswer:")
+    assert renderer.specimen.endswith("assistant\nAnswer:")
+
+
+def test_a_question_that_holds_the_placeholder_is_told_apart(renderer):
+    with pytest.raises(PlaceholderError, match="2 image placeholders for 1 frames"):
+        renderer.render(ask("What does <|image_pad|> mean?", frames=1), [(1, 1)])
+
+
+def test_vocabulary_is_decoded_token_by_token(renderer):
+    tokens = renderer.vocabulary()
+    (letter,) = renderer.tokenize(" A")
+    assert tokens[letter] == " A"
+
+
+def test_a_template_without_images_is_refused(damaged):
+    (damaged / "chat_template.jinja").write_text("{{ messages[0]['content'][-1]['text'] }}")
+    with pytest.raises(ModelRefusedError, match=r"the chat template shows 0 of 2 images as <\|image_pad\|>"):
+        Renderer(damaged)
+
+
+def test_a_tokenizer_that_cannot_be_read_is_refused_in_one_line(damaged):
+    (damaged / "tokenizer.json").write_text('{"model": 3}')
+    with pytest.raises(ModelRefusedError, match="the tokenizer cannot be loaded") as raised:
+        Renderer(damaged)
+    assert "\n" not in str(raised.value)
