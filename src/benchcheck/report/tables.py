@@ -212,7 +212,7 @@ def _truth(study: Study) -> list[dict[str, str]]:
     for source in study.config.pool:
         if not source.truth:
             continue
-        known = _read_truth(study.root / source.truth)
+        known = read_truth(study.root / source.truth)
         items = study.item_table(["item_id", "bench", "source_id"])
         items = items.filter(pc.equal(items.column("bench"), _bench_of(source, study.root)))
         classes += [
@@ -232,7 +232,7 @@ def _bench_of(source: PoolSource, root: Path) -> str:
     return load_spec(source.spec, root).bench or Path(source.spec).stem
 
 
-def _read_truth(path: Path) -> dict[str, str]:
+def read_truth(path: Path) -> dict[str, str]:
     """Read a truth file: JSON lines with `id` and `class`."""
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]

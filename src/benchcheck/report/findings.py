@@ -1,0 +1,201 @@
+"""What the page says in numbers, read from the assembled tables: counts, shares and tables of bounded length."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Fate", "Findings", "Part", "Row", "Score", "Table", "find", "rows_of"]
+
+Row = dict[str, Any]
+
+MAX_ROWS = 40
+"""Rows of a table on the page; pool.duckdb has all of them."""
+
+MEANINGS: Mapping[str, str] = {
+    "kept": "passed every step",
+    "removed": "answered with too little shown: left at one of the steps",
+    "failed": "could not be read: neither removed nor kept",
+    "waiting": "no frames of its video yet",
+    "pending": "a step has still to ask it",
+    "not_screened": "an open question, no usable answer, or left out by the sample",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows for the page, and how many were left out."""
+
+    rows: Sequence[Any]
+    cut: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a whole: its name, count, and where it lies in a bar of 100."""
+
+    name: str
+    items: int
+    share: float
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Where the items of a group went: a part per step, then kept, failed, waiting, pending, not screened."""
+
+    group: str
+    bench: str
+    items: int
+    parts: tuple[Part, ...]
+
+    def share(self, name: str) -> Part:
+        """Return a part by its name."""
+        return next(part for part in self.parts if part.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A class's accuracy in every step, beside what guessing gives; None where a step asked none of it."""
+
+    group: str
+    cells: tuple[Row | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All numbers of the page."""
+
+    total: int
+    screened: int
+    verdicts: tuple[Part, ...]
+    shortcut: int
+    """Items that fell at a step that measures a shortcut."""
+    saturation: int
+    funnel: Sequence[Row]
+    benchmarks: Table
+    """`bench`, its fate, and per step what was asked and removed."""
+    classes: Table
+    scores: Table
+    categories: Table
+    errors: Table
+    warnings: Table
+    costs: Table
+    engines: Table
+    steps: Sequence[Row]
+    settings: Mapping[str, str]
+
+    def count(self, verdict: str) -> int:
+        """How many items got a verdict."""
+        return next(part.items for part in self.verdicts if part.name == verdict)
+
+
+def rows_of(db: "duckdb.DuckDBPyConnection", query: str, values: Sequence[Any] = ()) -> list[Row]:
+    """Return a query's rows by column."""
+    cursor = db.execute(query, list(values))
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def find(db: "duckdb.DuckDBPyConnection") -> Findings:
+    """Read everything that the page counts."""
+    steps = rows_of(db, "select * from steps order by step")
+    counts = _counts(db, "select verdict as name, count(*) as items from verdicts group by all")
+    fell = _counts(db, _FELL)
+    total = sum(counts.values())
+    numbers = [row["step"] for row in steps]
+    return Findings(
+        total=total,
+        screened=total - counts.get("not_screened", 0),
+        verdicts=_parts([(name, counts.get(name, 0)) for name in MEANINGS], total),
+        shortcut=fell.get("shortcut", 0),
+        saturation=fell.get("saturation", 0),
+        funnel=rows_of(db, "select * from funnel"),
+        benchmarks=_benchmarks(db, numbers),
+        classes=_fates(rows_of(db, _CLASSES), numbers),
+        scores=_scores(db, numbers),
+        categories=_categories(db, numbers),
+        errors=_capped(rows_of(db, "select * from error_kinds order by step, items desc, error")),
+        warnings=_capped([row["warning"] for row in rows_of(db, "select warning from warnings")]),
+        costs=_capped(rows_of(db, _COSTS)),
+        engines=_capped(rows_of(db, "select * from engines")),
+        steps=steps,
+        settings={row["name"]: row["value"] for row in rows_of(db, "select * from settings")},
+    )
+
+
+_FELL = """
+select split_part(s.measures, ':', 1) as name, count(*) as items
+from verdicts v join steps s on s.step = v.left_at where v.verdict = 'removed' group by all
+"""
+_CLASSES = "select class as name, '' as bench, verdict, left_at, items from class_verdicts"
+_COSTS = """
+select step, model, revision, engine, version, dtype, device, count(*) as units, sum(items)::bigint as items,
+  sum(prompts)::bigint as prompts, sum(tokens)::bigint as tokens, sum(errors)::bigint as errors, sum(wall_s) as wall_s,
+  sum(items) / nullif(sum(wall_s), 0) as items_per_s
+from runs group by all order by all
+"""
+
+
+def _counts(db: "duckdb.DuckDBPyConnection", query: str) -> dict[str, int]:
+    """Return a query's `items` by `name`."""
+    return {row["name"]: row["items"] for row in rows_of(db, query)}
+
+
+def _capped(rows: Sequence[Any], limit: int = MAX_ROWS) -> Table:
+    """Keep a table's first rows."""
+    return Table(rows[:limit], max(0, len(rows) - limit))
+
+
+def _parts(counts: Sequence[tuple[str, int]], total: int) -> tuple[Part, ...]:
+    """Lay counts end to end along a bar of 100."""
+    parts, done = [], 0
+    for name, items in counts:
+        parts.append(Part(name, items, items / total if total else 0.0, round(100 * done / max(total, 1), 3)))
+        done += items
+    return tuple(parts)
+
+
+def _fates(rows: Sequence[Row], steps: Sequence[int], limit: int = MAX_ROWS) -> Table:
+    """Fold rows of name, bench, verdict, left_at and items into one fate per group, the largest groups first."""
+    names = [f"step{number}" for number in steps] + [name for name in MEANINGS if name != "removed"]
+    groups: dict[tuple[str, str], dict[str, int]] = {}
+    for row in rows:
+        name = f"step{row['left_at']}" if row["verdict"] == "removed" else row["verdict"]
+        counts = groups.setdefault((row["bench"], row["name"]), dict.fromkeys(names, 0))
+        counts[name] += row["items"]
+    fates = [
+        Fate(name, bench, total, _parts(list(counts.items()), total))
+        for (bench, name), counts in groups.items()
+        for total in [sum(counts.values())]
+    ]
+    ordered = sorted(fates, key=lambda fate: (-fate.items, fate.bench, fate.group))
+    kept = sorted(ordered[:limit], key=lambda fate: (fate.bench, fate.group))
+    return Table(kept, max(0, len(fates) - limit))
+
+
+def _benchmarks(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:
+    """Return every benchmark's fate with what each step asked of it and removed."""
+    query = "select bench as name, bench, verdict, left_at, items from by_benchmark"
+    fates = _fates(rows_of(db, query), steps)
+    cells: dict[tuple[str, int], Row] = {
+        (row["bench"], row["step"]): row for row in rows_of(db, "select * from benchmark_steps")
+    }
+    rows = [(fate, tuple(cells.get((fate.bench, number)) for number in steps)) for fate in fates.rows]
+    return Table(rows, fates.cut)
+
+
+def _categories(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:
+    """Return the fates of categories, where a benchmark has any."""
+    query = "select category as name, bench, verdict, left_at, items from by_category where category <> ''"
+    return _fates(rows_of(db, query), steps)
+
+
+def _scores(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:
+    """Return the accuracy of every class in every step."""
+    groups: dict[str, dict[int, Row]] = {}
+    for row in rows_of(db, "select * from by_class order by class"):
+        groups.setdefault(row["class"], {})[row["step"]] = row
+    return _capped([Score(name, tuple(cells.get(step) for step in steps)) for name, cells in groups.items()])
