@@ -97,8 +97,8 @@ class Spec:
         """Refuse a name that is no file name, an unknown reader and an unknown way to unnest."""
         if self.bench and BENCH_NAME.fullmatch(self.bench) is None:
             raise ValueError(f"bench = {self.bench!r} is not allowed. Allowed: letters, digits, _ and -, 64 at most")
-        if self.reader not in READERS:
-            raise ValueError(f"reader = {self.reader!r} is not allowed. Allowed: {', '.join(READERS)}")
+        if self.reader not in ("auto", *READERS):
+            raise ValueError(f"reader = {self.reader!r} is not allowed. Allowed: auto, {', '.join(READERS)}")
         if not self.question:
             raise ValueError("question is empty. Allowed: a field or a template")
         for step in self.unnest:
