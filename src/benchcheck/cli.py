@@ -6,9 +6,10 @@ Wrong use ends with exit code 2, a failed run with 1, Ctrl-C with 130; each in o
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from benchcheck import __version__
 from benchcheck.errors import BenchcheckError, UsageError
@@ -22,13 +23,12 @@ __all__ = ["app", "main"]
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     help="Find the items of a video benchmark that can be answered without watching.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings=_SETTINGS,
 )
-pool_app = typer.Typer(help="Annotation files become items.", no_args_is_help=True)
-frames_app = typer.Typer(help="Videos become frames.", no_args_is_help=True)
+pool_app = typer.Typer(help="Annotation files become items.")
+frames_app = typer.Typer(help="Videos become frames.")
 controls_app = typer.Typer(
     help="Benchmarks whose truth is known, for testing a model or a setup.", no_args_is_help=True
 )
@@ -39,21 +39,27 @@ app.add_typer(controls_app, name="controls")
 StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's folder.", show_default=False)]
 BackendName = Annotated[str, typer.Option("--backend", help="What reads the prompts: transformers or scripted.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=256, help="Worker processes on this machine.")]
-OneStep = Annotated[int, typer.Option("--step", min=0, max=6, help="Only this step; 0 is all.")]
+OneStep = Annotated[int, typer.Option("--step", help="Only this step, 1 to 6; 0 is all.")]
 Pilot = Annotated[int, typer.Option("--pilot", min=0, help="Only this many items of each benchmark; 0 is all.")]
 
 
 def main() -> None:
     """Run the command line; expected failures become one line on standard error and an exit code."""
     try:
-        app()
+        code = app(sys.argv[1:] or ["--help"], prog_name="benchcheck", standalone_mode=False)
     except BenchcheckError as reason:
-        print(f"benchcheck: {' '.join(str(reason).split())}", file=sys.stderr)
-        sys.exit(reason.exit_code)
-    except SystemExit as stop:
-        if stop.code == 130:
-            print("benchcheck: stopped. What was written stays; the same command continues.", file=sys.stderr)
-        raise
+        _fail(str(reason), reason.exit_code)
+    except TyperException as reason:
+        _fail(f"{reason.format_message().rstrip('.')}. See benchcheck --help, or --help of the command", 2)
+    if code == 130:
+        _fail("stopped. What was written stays; the same command continues.", code)
+    sys.exit(code)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    """Print one line to standard error and end."""
+    print(f"benchcheck: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)
 
 
 def _version(wanted: bool) -> None:
@@ -218,7 +224,7 @@ def report(study: StudyFolder) -> None:
 @app.command()
 def work(
     study: StudyFolder,
-    step: Annotated[int, typer.Option(min=1, max=6, help="The step.")],
+    step: Annotated[int, typer.Option(help="The step, 1 to 6.")],
     backend: BackendName = "transformers",
     task: Annotated[int, typer.Option(min=-1, help="This worker's number; by default from SLURM_ARRAY_*.")] = -1,
     tasks: Annotated[int, typer.Option(min=0, help="Number of workers; by default from SLURM_ARRAY_*.")] = 0,
@@ -265,7 +271,7 @@ def _open(folder: Path, step: int) -> "Study":
     from benchcheck.study import Study
 
     study = Study.open(folder)
-    if step and step not in study.config.protocol.steps:
+    if step != 0 and step not in study.config.protocol.steps:
         allowed = ", ".join(str(number) for number in study.config.protocol.steps)
         raise UsageError(f"--step {step} is not a step of this study. Allowed: {allowed}")
     return study

@@ -45,6 +45,14 @@ def writing(path: Path) -> Iterator[None]:
         raise StudyError(f"{path}: {cures[reason.errno]}") from reason
 
 
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it; why that is not possible is one line, whatever the reason."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise StudyError(f"{folder}: cannot make this folder ({reason.strerror}). Cure: choose another") from reason
+
+
 @contextlib.contextmanager
 def publish(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path` to write to; when the block ends well, it becomes `path` in one move.
@@ -54,7 +62,7 @@ def publish(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         try:
             yield temporary
             with temporary.open("rb") as written:
@@ -79,7 +87,7 @@ def append_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     data = text.encode("utf-8", "replace")
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         with path.open("a+b", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             size = file.seek(0, os.SEEK_END)

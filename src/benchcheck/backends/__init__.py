@@ -13,7 +13,7 @@ from benchcheck.errors import UsageError
 from benchcheck.screen.prompts import Prompt
 from benchcheck.screen.readings import Failure, Reading
 
-__all__ = ["BACKENDS", "Backend", "Engine", "ModelSpec", "Outcome", "open_backend"]
+__all__ = ["BACKENDS", "Backend", "Engine", "ModelSpec", "Outcome", "check_backend", "open_backend"]
 
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
@@ -76,6 +76,16 @@ class Backend(Protocol):
         ...
 
 
+def check_backend(name: str) -> None:
+    """Refuse the name of a backend that there is not, without importing any.
+
+    Raises:
+        UsageError: there is no such backend.
+    """
+    if name not in BACKENDS:
+        raise UsageError(f"backend {name!r} does not exist. Allowed: {', '.join(BACKENDS)}")
+
+
 def open_backend(name: str, spec: ModelSpec) -> Backend:
     """Open backend `name` on a checkpoint.
 
@@ -84,9 +94,7 @@ def open_backend(name: str, spec: ModelSpec) -> Backend:
         MissingExtraError: its packages are not installed.
         ModelRefusedError: the checkpoint cannot be read letter by letter.
     """
-    target = BACKENDS.get(name)
-    if target is None:
-        raise UsageError(f"backend {name!r} does not exist. Allowed: {', '.join(BACKENDS)}")
-    module, _, attribute = target.partition(":")
+    check_backend(name)
+    module, _, attribute = BACKENDS[name].partition(":")
     opener = getattr(importlib.import_module(module), attribute)
     return cast(Backend, opener(spec))

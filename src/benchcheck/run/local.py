@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import IO
 
-from benchcheck.backends import Backend, ModelSpec, open_backend
+from benchcheck.backends import Backend, ModelSpec, check_backend, open_backend
 from benchcheck.config import Config
 from benchcheck.errors import BackendError, UsageError
 from benchcheck.run.plan import Unit, pilot_flags, survey, units_of
@@ -53,6 +53,10 @@ class Local:
     pilot: int = 0
     _opened: Backend | None = None
     _spec: ModelSpec | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a backend that there is not, before anything is asked."""
+        check_backend(self.backend)
 
     def run(self, step: Step, tasks: Sequence[Sequence[Unit]], todo: frozenset[str], progress: Progress) -> None:
         """Do all units of a step; `tasks` holds one list of units per worker.

@@ -1,0 +1,229 @@
+"""The command line: what it prints, where, and with which exit code; errors are one line, a bug keeps its traceback."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchcheck import __version__, cli
+from benchcheck.study import Study
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["benchcheck", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capsys.readouterr()
+        code = stop.value.code
+        return (0 if code is None else int(code)), out, err
+
+    return call
+
+
+@pytest.fixture
+def study(run: Run, tmp_path: Path) -> Path:
+    """A study of twelve text items, to be read by the scripted backend."""
+    rows = [
+        {"id": f"q{n}", "question": f"What is number {n}?", "options": [f"a{n}", f"b{n}", f"c{n}"], "answer": n % 3,
+         "video": f"v{n // 2}.mp4"}
+        for n in range(12)
+    ]  # fmt: skip
+    file = tmp_path / "items.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    folder = tmp_path / "study"
+    assert run("init", folder, "--file", file, "--bench", "mine")[0] == 0
+    path = folder / "benchcheck.toml"
+    text = re.sub(r"(?m)^model = .*\nrevision = .*$", 'model = "scripted?skill=0.7"', path.read_text(encoding="utf-8"))
+    path.write_text(text, encoding="utf-8")
+    assert run("pool", "build", folder)[0] == 0
+    return folder
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run() == run("--help")
+    assert run("--version") == (0, f"{__version__}\n", "")
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(name in out for name in ("init", "pool", "frames", "plan", "screen", "assemble", "report"))
+
+
+def test_init_writes_the_protocols_models_and_never_overwrites(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("init", tmp_path / "new")
+    assert code == 0
+    assert "benchcheck.toml written. Next: benchcheck pool build" in out
+    assert Study.open(tmp_path / "new").config.models["8b"].model == "Qwen/Qwen3-VL-8B-Instruct"
+    code, out, err = run("init", tmp_path / "new")
+    assert (code, out) == (2, "")
+    assert "there is a study already" in err
+
+
+def test_pool_build_prints_the_counts(run: Run, study: Path) -> None:
+    code, out, _ = run("pool", "build", study)
+    assert code == 0
+    assert out.splitlines()[-1] == "12 items, 12 of them multiple-choice"
+
+
+def test_plan_ends_with_the_three_totals(run: Run, study: Path) -> None:
+    code, out, err = run("plan", study)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-3:] == ["WAITING_TOTAL=12", "FAILED_TOTAL=0", "REMAINING_TOTAL=24"]
+    assert run("plan", study, "--step", 1)[1].splitlines()[-1] == "REMAINING_TOTAL=12"
+    assert run("plan", study, "--step", 1, "--pilot", 5)[1].splitlines()[-1] == "REMAINING_TOTAL=5"
+
+
+def test_screen_continues_and_ends_at_zero(run: Run, study: Path) -> None:
+    code, out, err = run("screen", study, "--backend", "scripted", "--pilot", 4)
+    assert code == 0
+    assert "The whole, as this pilot foresees it:" in out
+    assert out.splitlines()[-1] == "REMAINING_TOTAL=0"
+    assert "step 1 blind: asking 4 items" in err
+    code, out, err = run("screen", study, "--backend", "scripted")
+    assert code == 0
+    assert "step 1 blind: asking 8 items" in err
+    assert out.splitlines()[-1] == "REMAINING_TOTAL=0"
+    code, out, err = run("screen", study, "--backend", "scripted")
+    assert "step 1 blind: nothing to ask" in err
+    assert run("plan", study)[1].splitlines()[-1] == "REMAINING_TOTAL=0"
+
+
+def test_one_step_alone(run: Run, study: Path) -> None:
+    _, _, err = run("screen", study, "--backend", "scripted", "--step", 1)
+    assert "step 1 blind: asking 12 items" in err
+    assert "step 4" not in err
+    assert not (study / "results" / "step4").exists()
+
+
+def test_status_assemble_and_report(run: Run, study: Path) -> None:
+    run("screen", study, "--backend", "scripted")
+    code, out, _ = run("status", study)
+    assert code == 0
+    assert "blind" in out
+    code, out, _ = run("assemble", study)
+    assert code == 0
+    names = ("pool_items.parquet", "pool.duckdb", "pool_summary.md", "pool_summary.csv", "run_accounting.csv")
+    assert all(str(study / "results" / name) in out for name in names)
+    code, out, _ = run("report", study)
+    assert (code, out.strip()) == (0, str(study / "results" / "report.html"))
+    assert Path(out.strip()).stat().st_size > 5000
+
+
+def test_work_prints_one_line_per_write(run: Run, study: Path) -> None:
+    code, out, _ = run("work", study, "--step", 1, "--backend", "scripted", "--task", 0, "--tasks", 2)
+    assert (code, out) == (0, "6 0\n")
+    code, out, _ = run("work", study, "--step", 1, "--backend", "scripted")
+    assert (code, out) == (0, "6 0\n")
+
+
+def test_frames_of_missing_videos_are_named_and_nothing_breaks(run: Run, study: Path) -> None:
+    code, out, _ = run("frames", "extract", study)
+    assert code == 0
+    assert out.splitlines()[0].startswith("0 of 6 sets of frames are ready")
+    assert "missing: 6. Cure:" in out
+
+
+def test_controls(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("controls", "make", tmp_path / "c", "--per-class", 1)
+    assert code == 0
+    assert out.startswith("5 items on ")
+    assert (tmp_path / "c" / "truth.jsonl").is_file()
+
+
+def test_benchmarks_lists_the_specs(run: Run) -> None:
+    code, out, _ = run("benchmarks")
+    assert code == 0
+    assert "nextqa_val" in out
+    assert "4,996" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("plan", "nowhere"), "no benchcheck.toml here, so not a study. Cure: benchcheck init"),
+        (("screen", "STUDY", "--backend", "gpt"), "backend 'gpt' does not exist. Allowed: transformers, scripted"),
+        (("plan", "STUDY", "--step", "7"), "--step 7 is not a step of this study. Allowed: 1, 2, 3, 4, 5, 6"),
+        (("screen", "STUDY", "--workers", "0"), "--workers"),
+        (("screen", "STUDY", "--workers", "two"), "--workers"),
+        (("plan",), "Missing argument"),
+        (("pool",), "Missing command"),
+        (("plan", "STUDY", "--colour"), "--colour"),
+        (("work", "STUDY", "--step", "1", "--task", "2", "--tasks", "2"), "--task 2 is not a number below --tasks 2"),
+        (("nonsense",), "nonsense"),
+    ],
+)
+def test_wrong_use_is_exit_code_2(run: Run, study: Path, arguments: tuple[str, ...], words: str) -> None:
+    code, _, err = run(*(study if word == "STUDY" else word for word in arguments))
+    assert code == 2
+    assert words in err
+    assert err.startswith("benchcheck: ")
+    assert err.count("\n") == 1
+
+
+def test_a_step_that_the_study_has_not(run: Run, study: Path) -> None:
+    path = study / "benchcheck.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace("[1, 2, 3, 4, 5, 6]", "[1, 4]"), encoding="utf-8")
+    for command in ("plan", "screen"):
+        code, _, err = run(command, study, "--step", 2)
+        assert (code, err) == (2, "benchcheck: --step 2 is not a step of this study. Allowed: 1, 4\n")
+    assert run("work", study, "--step", 2, "--backend", "scripted")[0] == 2
+
+
+def test_a_misspelt_key_is_one_line_with_the_allowed_ones(run: Run, study: Path) -> None:
+    path = study / "benchcheck.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace("orders =", "order ="), encoding="utf-8")
+    code, out, err = run("plan", study)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "unknown key 'order'. Allowed: preset, cascade, sample, steps, seed, orders" in err
+
+
+def test_a_study_without_a_pool_is_a_failed_run(run: Run, tmp_path: Path) -> None:
+    run("init", tmp_path / "new")
+    code, _, err = run("plan", tmp_path / "new")
+    assert code == 1
+    assert "no pool yet. Cure: benchcheck pool build" in err
+
+
+def test_ctrl_c_says_that_the_same_command_continues(run: Run, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("benchcheck.run.driver.survey", stop)
+    code, _, err = run("screen", study, "--backend", "scripted")
+    assert code == 130
+    assert err.splitlines()[-1] == "benchcheck: stopped. What was written stays; the same command continues."
+
+
+def test_a_bug_keeps_its_traceback(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bug(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("benchcheck.run.plan.survey", bug)
+    monkeypatch.setattr(sys, "argv", ["benchcheck", "plan", str(study)])
+    with pytest.raises(ZeroDivisionError, match="ours"):
+        cli.main()
+
+
+def test_python_dash_m_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchcheck", "--version"], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert done.stdout == f"{__version__}\n"
+
+
+def test_an_unwritable_study_is_one_line(run: Run, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POOL_RESULTS_ROOT", "/proc/nowhere")
+    monkeypatch.setenv("POOL_BASE", str(study / "results"))
+    code, _, err = run("screen", study, "--backend", "scripted")
+    assert code == 1
+    assert err.splitlines()[-1].startswith("benchcheck: /proc/nowhere")
