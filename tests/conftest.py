@@ -1,0 +1,66 @@
+"""Fixtures of all tests."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from benchcheck.study import Study
+from studies import Heard, framed_study, make_items, make_study
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the source tree."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real annotation files and golden cases, beside the repository."""
+    folder = REPOSITORY.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("no ../shared beside the repository: its golden cases and real annotation files are not here")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test's study lies where the test put it, whatever the shell says."""
+    for name in ("POOL_BASE", "POOL_FRAMES_DIR", "POOL_RESULTS_ROOT", "SLURM_ARRAY_TASK_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    """A study with scripted models and no pool."""
+    return make_study(tmp_path / "study")
+
+
+@pytest.fixture
+def tiny_pool(tmp_path: Path) -> Callable[..., Study]:
+    """Makes a study with a pool of `n` items of benchmark `a`, frames included."""
+    return lambda n=12, **settings: framed_study(tmp_path / "study", make_items(a=n), **settings)
+
+
+@pytest.fixture
+def heard() -> Heard:
+    """A Reporter that keeps what it was told."""
+    return Heard()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB; only root may mount one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("no right to mount a small file system here")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
