@@ -43,17 +43,17 @@ _err = Console(stderr=True, highlight=False)
 
 def tell(what: object) -> None:
     """Print a line or a table; text in square brackets is text."""
-    _out.print(escape(what) if isinstance(what, str) else what)
+    _out.print(escape(what) if isinstance(what, str) else what, soft_wrap=isinstance(what, str))
 
 
 def note(text: str) -> None:
     """Print a line to standard error, where it does not disturb what a program reads."""
-    _err.print(escape(text), style="dim")
+    _err.print(escape(text), style="dim", soft_wrap=True)
 
 
 def warn(text: str) -> None:
     """Print a warning to standard error."""
-    _err.print(f"warning: {escape(text)}", style="yellow")
+    _err.print(f"warning: {escape(text)}", style="yellow", soft_wrap=True)
 
 
 @dataclass(slots=True)

@@ -30,11 +30,11 @@ __all__ = ["Cell", "accuracy", "accuracy_table", "falls", "falls_table", "walk"]
 
 BENCH = "controls"
 CLASSES: Mapping[str, tuple[str, str]] = {
-    "blind": ("from the question alone", "1"),
-    "options": ("from the options alone", "1 or 4"),
-    "one_frame": ("from any one frame", "2"),
-    "many_frames": ("from many frames, any order", "3 or 5"),
-    "order": ("only from the order of frames", "3 or 6"),
+    "blind": ("the question", "1"),
+    "options": ("the options", "1 or 4"),
+    "one_frame": ("any one frame", "2"),
+    "many_frames": ("many frames, any order", "3 or 5"),
+    "order": ("the order of frames only", "3 or 6"),
 }
 """What each class can be answered from, and the step that should take it."""
 _MARKS = {State.KEPT: "·", State.FAILED: "!", State.WAITING: "w", State.PENDING: "·", State.OUTSIDE: " "}
@@ -73,16 +73,7 @@ def accuracy(study: Study) -> dict[tuple[str, int], Cell]:
 
 def falls_table(counts: Mapping[str, Counter[str]]) -> Table:
     """Where the items of every class fell."""
-    table = Table(box=None, pad_edge=False)
-    for name in (
-        "class",
-        "can be answered",
-        "items",
-        *(f"step {number}" for number in STEP_NUMBERS),
-        "kept",
-        "should fall at",
-    ):
-        table.add_column(name, justify="left" if name in ("class", "can be answered", "should fall at") else "right")
+    table = columns("class", "answerable from", "items", *map(str, STEP_NUMBERS), "kept", "should fall at")
     for klass, (source, step) in CLASSES.items():
         fates = counts.get(klass, Counter())
         cells = [str(fates[str(number)] or "·") for number in STEP_NUMBERS]
@@ -92,7 +83,7 @@ def falls_table(counts: Mapping[str, Counter[str]]) -> Table:
 
 def accuracy_table(cells: Mapping[tuple[str, int], Cell]) -> Table:
     """How well every class was answered in every step, beside chance."""
-    table = columns("class", *(f"step {number}" for number in STEP_NUMBERS), "chance")
+    table = columns("class", *map(str, STEP_NUMBERS), "chance")
     for klass in CLASSES:
         row = [cells.get((klass, number)) for number in STEP_NUMBERS]
         chance = next((f"{cell.chance:.2f}" for cell in row if cell), "-")
@@ -139,17 +130,17 @@ def walk(folder: Path, per_class: int) -> None:
     tell("Each sign is an item: · is alive, a number is the step at which it fell. The truth stands at the left.")
     _screen(study, controls)
     assemble(study)
-    tell("\nWhere the items of each class fell:")
+    tell("\nAt which step the items of each class fell:")
     tell(falls_table(falls(study)))
     _says(f"sed -i 's/^cascade = true/cascade = false/' {folder / CONFIG_NAME}  &&  benchcheck screen {folder}")
     study = _without_cascade(study)
     _screen(study, None)
     _says(f"benchcheck assemble {folder}  &&  benchcheck report {folder}")
     assembled = assemble(study)
-    tell("\nShare of right answers when every step reads every item (0.25 is chance for four options):")
+    tell("\nShare of right answers per step, when every step reads every item:")
     tell(accuracy_table(accuracy(study)))
     tell(f"\n{states_line(assembled.states)}")
-    tell("Steps 3 and 6 measure saturation, not a shortcut: a model that watches all frames answers these items.")
+    tell("Steps 3 and 6 measure saturation, not a shortcut: a model that watches all frames answers it.")
     tell(f"The report: {write_report(study)}")
 
 
