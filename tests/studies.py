@@ -130,7 +130,7 @@ class FakeBackend:
     after: int = 0
     leave_out: int = 0
     asked: list[Prompt] = field(default_factory=list)
-    engine: Engine = Engine("fake", "1", "float64", "paper", "r1")
+    engine: Engine = field(default_factory=lambda: Engine("fake", "1", "float64", "paper", "r1"))
     closed: bool = False
 
     def read(self, prompts: Sequence[Prompt]) -> Iterator[Outcome]:

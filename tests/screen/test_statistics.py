@@ -9,9 +9,9 @@ from benchcheck.screen.statistics import Interval, wilson
 
 def test_known_values() -> None:
     # Wilson (1927) intervals, as R's prop.test(correct = FALSE) prints them.
-    assert wilson(0, 10) == Interval(0.0, 0.0, pytest.approx(0.2775328, abs=1e-6))
+    assert wilson(0, 10) == Interval(0.0, pytest.approx(0.0, abs=1e-12), pytest.approx(0.2775328, abs=1e-6))
     assert wilson(5, 10) == Interval(0.5, pytest.approx(0.2365931, abs=1e-6), pytest.approx(0.7634069, abs=1e-6))
-    assert wilson(10, 10) == Interval(1.0, pytest.approx(0.7224672, abs=1e-6), 1.0)
+    assert wilson(10, 10) == Interval(1.0, pytest.approx(0.7224672, abs=1e-6), pytest.approx(1.0))
 
 
 def test_no_trial_says_nothing() -> None:

@@ -44,9 +44,13 @@ class World:
         return {step: marks_of(columns(self.rows[step]), self.n, Rule()) for step in self.steps}
 
     def fold(self) -> Fold:
-        asked = None if self.asked is None else np.array(self.asked)
+        asked = None if self.asked is None else flags(self.asked)
         steps = [LADDER[step] for step in self.steps]
-        return fold(steps, self.marks(), np.array(self.screenable), np.array(self.framed), asked)
+        return fold(steps, self.marks(), flags(self.screenable), flags(self.framed), asked)
+
+
+def flags(values: Sequence[bool]) -> np.ndarray:
+    return np.array(values, dtype=np.bool_)
 
 
 def columns(rows: Sequence[Row]) -> StepRows:
@@ -70,14 +74,14 @@ def rows_of(item: st.SearchStrategy[int]) -> st.SearchStrategy[Row]:
 def worlds(draw: st.DrawFn) -> World:
     n = draw(st.integers(1, 5))
     steps = tuple(sorted(draw(st.sets(st.integers(1, 6), min_size=1))))
-    flags = st.tuples(*[st.booleans()] * n)
+    coins = st.tuples(*[st.booleans()] * n)
     rows = st.lists(rows_of(st.integers(0, n - 1)), max_size=4 * n)
     return World(
         steps=steps,
         rows={step: draw(rows) for step in steps},
         screenable=draw(st.tuples(*[st.sampled_from([True, True, True, False])] * n)),
-        framed=draw(flags),
-        asked=draw(st.none() | flags),
+        framed=draw(coins),
+        asked=draw(st.none() | coins),
     )
 
 
@@ -196,9 +200,7 @@ def test_the_last_good_row_wins_among_many_items() -> None:
 
 
 @given(st.integers(1, 24), st.data(), st.floats(-5, 5), st.integers(1, 100))
-def test_one_answer_and_many_answers_follow_the_same_rule(
-    n: int, data: st.DataObject, margin: float, cents: int
-) -> None:
+def test_one_and_many_answers_follow_the_same_rule(n: int, data: st.DataObject, margin: float, cents: int) -> None:
     n_right = data.draw(st.integers(0, n))
     rule = Rule(cents / 100, 0.5)
     wanted = 100 * n_right >= cents * n and margin > 0.5
