@@ -165,7 +165,7 @@ def test_embedded_checkpoints_are_named_by_their_folder(tmp_path, monkeypatch):
         checkpoint.resolve("embedded:large")
     small(tmp_path / "large")
     assert checkpoint.resolve("embedded:large") == tmp_path / "large"
-    with pytest.raises(UsageError, match="embedded:medium: no such embedded checkpoint. Allowed: large"):
+    with pytest.raises(UsageError, match=r"embedded:medium: no such embedded checkpoint\. Allowed: large"):
         checkpoint.resolve("embedded:medium")
 
 

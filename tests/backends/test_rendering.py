@@ -19,10 +19,11 @@ def ask(text, frames=0):
 
 def test_ids_are_those_of_the_models_own_processor(renderer, model_folder, video):
     """As Qwen3VLProcessor does it: the template's text with each placeholder repeated, then the tokenizer."""
-    from transformers import AutoImageProcessor, AutoTokenizer
+    from transformers import AutoTokenizer
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     tokenizer = AutoTokenizer.from_pretrained(model_folder)
-    processor = AutoImageProcessor.from_pretrained(model_folder)
+    processor = Qwen2VLImageProcessorPil.from_pretrained(model_folder)
     frames = [path for number in range(4) for path in video(number, 1)]
     from PIL import Image
 

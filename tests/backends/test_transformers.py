@@ -46,10 +46,11 @@ class Plain:
     """One ordinary forward of the whole model per prompt, as transformers' own examples do it."""
 
     def __init__(self, folder):
-        from transformers import AutoImageProcessor, AutoTokenizer, Qwen3VLForConditionalGeneration
+        from transformers import AutoTokenizer, Qwen3VLForConditionalGeneration
+        from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        self.processor = AutoImageProcessor.from_pretrained(folder)
+        self.processor = Qwen2VLImageProcessorPil.from_pretrained(folder)
         self.model = Qwen3VLForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval()
         self.image = self.model.config.image_token_id
 

@@ -48,12 +48,13 @@ class FrameReader:
         Raises:
             ModelRefusedError: the checkpoint has none.
         """
-        from transformers import AutoImageProcessor
+        # By its module: AutoImageProcessor of 5.17 cannot be named without torchvision, even for the PIL class.
+        from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
         # Pillow and numpy release the GIL while they decode, resize and scale.
         self._threads = ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1), thread_name_prefix="frames")
         try:
-            self._processor: Any = AutoImageProcessor.from_pretrained(folder, backend="pil", local_files_only=True)
+            self._processor: Any = Qwen2VLImageProcessorPil.from_pretrained(folder, local_files_only=True)
         except (OSError, ValueError) as error:
             raise ModelRefusedError(
                 f"{folder}: no image processor can be loaded. Allowed: preprocessor_config.json or "
