@@ -255,20 +255,9 @@ def _seconds_per_item(study: Study) -> dict[int, float]:
 def columns(*names: str) -> Table:
     """A plain table; numbers stand right, all but the first column and texts."""
     table = Table(box=None, pad_edge=False)
-    texts = {
-        "step",
-        "name",
-        "benchmark",
-        "spec",
-        "issues",
-        "licence",
-        "source",
-        "class",
-        "can be answered",
-        "should fall at",
-    }
+    texts = ("step", "name", "benchmark", "spec", "issues", "licence", "source", "class", "answerable", "should")
     for name in names:
-        table.add_column(name, justify="left" if name in texts else "right")
+        table.add_column(name, justify="left" if name.startswith(texts) else "right")
     return table
 
 

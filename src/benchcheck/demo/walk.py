@@ -21,7 +21,7 @@ from benchcheck.report.tables import open_results, read_truth
 from benchcheck.run.driver import StepSummary, screen
 from benchcheck.run.local import Local
 from benchcheck.run.plan import survey
-from benchcheck.screen.steps import STEP_NUMBERS
+from benchcheck.screen.steps import STEP_NUMBERS, Sight, Step
 from benchcheck.screen.verdicts import State
 from benchcheck.study import CONFIG_NAME, Study
 from benchcheck.video.extract import extract_frames
@@ -33,8 +33,8 @@ CLASSES: Mapping[str, tuple[str, str]] = {
     "blind": ("the question", "1"),
     "options": ("the options", "1 or 4"),
     "one_frame": ("any one frame", "2"),
-    "many_frames": ("many frames, any order", "3 or 5"),
-    "order": ("the order of frames only", "3 or 6"),
+    "many_frames": ("many frames", "3 or 5"),
+    "order": ("frame order", "3 or 6"),
 }
 """What each class can be answered from, and the step that should take it."""
 _MARKS = {State.KEPT: "·", State.FAILED: "!", State.WAITING: "w", State.PENDING: "·", State.OUTSIDE: " "}
@@ -104,12 +104,25 @@ class _Watch(Bars):
         super().step_ends(summary)
         state = survey(self.study)
         ids = [str(item_id) for item_id in state.pool.item_id.to_pylist()]
+        places = list(zip(ids, state.fold.state.tolist(), state.fold.left_at.tolist(), strict=True))
+        fallen = [item for item, code, at in places if code == State.REMOVED and at == summary.step.number]
         signs: dict[str, list[str]] = {}
-        for item_id, code, left_at in zip(ids, state.fold.state.tolist(), state.fold.left_at.tolist(), strict=True):
-            sign = str(left_at) if code == State.REMOVED else _MARKS[State(code)]
-            signs.setdefault(self.classes.get(item_id, "?"), []).append(sign)
+        for item, code, at in places:
+            sign = str(at) if code == State.REMOVED else _MARKS[State(code)]
+            signs.setdefault(self.classes.get(item, "?"), []).append(sign)
+        if fallen:
+            tell(f"  {_example(self.study, summary.step, fallen)}")
         for klass in CLASSES:
             tell(f"  {klass:12} {''.join(sorted(signs.get(klass, []), key='123456!w· '.index))}")
+
+
+def _example(study: Study, step: Step, fallen: Sequence[str]) -> str:
+    """Return one item that fell in a step: what was asked and how sure the model was."""
+    item = study.items([min(fallen)])[0]
+    row = study.answers(step.number, f"item_id = '{item.item_id}'").table.to_pylist()[-1]
+    asked = "(options only)" if step.sight is Sight.OPTIONS_ONLY else item.question
+    right = f"right in {row['n_right']} of {row['n_perm']} orders" if row["n_perm"] > 1 else "right"
+    return f"e.g. {asked} → {item.options[item.gold or 0]}: {right}, margin {row['mean_margin']:.2f} nats"
 
 
 def walk(folder: Path, per_class: int) -> None:
