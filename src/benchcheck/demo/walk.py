@@ -4,7 +4,7 @@ It calls what the commands call and prints each command, so that a reader can ru
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
