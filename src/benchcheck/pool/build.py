@@ -12,14 +12,15 @@ from pathlib import Path
 
 from benchcheck.config import BENCH_NAME, PoolSource
 from benchcheck.errors import ConfigError, InputError
+from benchcheck.files import publish
 from benchcheck.pool.issues import ISSUES, blocking
 from benchcheck.pool.items import Item
 from benchcheck.pool.mapping import CheckedItem, checked_items
 from benchcheck.pool.readers import Layout, Record, find_files, read_records
 from benchcheck.pool.specs import Spec, load_spec
-from benchcheck.study import Study, publish
+from benchcheck.study import Study
 
-__all__ = ["MANIFEST_COLUMNS", "BenchSummary", "PoolSummary", "build_pool"]
+__all__ = ["MANIFEST_COLUMNS", "BenchSummary", "PoolSummary", "bench_name", "build_pool"]
 
 MANIFEST_COLUMNS = (
     "bench",
@@ -161,22 +162,28 @@ def _inputs(study: Study) -> list[_Input]:
         raise ConfigError(f"{study.root}: the config names no benchmark. Cure: {cure}")
     for source in study.config.pool:
         spec = load_spec(source.spec, study.root)
-        files = tuple(find_files(study.root, source.files))
-        bench = source.bench or spec.bench or _name_of(files[0])
+        bench = bench_name(source, spec)
         if bench in found:
             raise ConfigError(
                 f"{study.root}: two [[pool]] entries are called {bench!r}: {', '.join(found[bench].source.files)} and "
                 f"{', '.join(source.files)}. Cure: list all files in one entry, or set bench to another name"
             )
+        files = tuple(find_files(study.root, source.files))
         found[bench] = _Input(dataclasses.replace(spec, bench=bench), source, files)
     return list(found.values())
 
 
-def _name_of(path: Path) -> str:
-    """A benchmark's name from its file's, where neither config nor spec has one."""
-    if BENCH_NAME.fullmatch(path.stem) is None:
-        raise ConfigError(f"{path}: {path.stem!r} cannot name a benchmark. Cure: set bench in its [[pool]] entry")
-    return path.stem
+def bench_name(source: PoolSource, spec: Spec) -> str:
+    """Return a benchmark's name: the config's, else the spec's, else (`generic` has none) that of its first file.
+
+    Raises:
+        ConfigError: that file's name is a pattern, or holds more than letters, digits, _ and -.
+    """
+    name = source.bench or spec.bench or Path(source.files[0]).stem
+    if BENCH_NAME.fullmatch(name) is None:
+        cure = "set bench in its [[pool]] entry: letters, digits, _ and -, 64 at most"
+        raise ConfigError(f"{source.files[0]}: {name!r} cannot name a benchmark. Cure: {cure}")
+    return name
 
 
 def _summary(one: _Input, study: Study) -> BenchSummary:

@@ -263,25 +263,26 @@ def _read_table(path: Path, layout: Layout, delimiter: str) -> _Rows:
     _check_head(path)
     lines = _lines(path)
     table = csv.reader((line for _, line in lines), delimiter=delimiter, strict=True)
-    start = 1
+    line = 1
     header = list(layout.header)
     try:
         header = header or [name.strip() for name in next(filter(None, table), [""])]
         _check_header(path, header, delimiter)
-        start = table.line_num + 1
+        line = table.line_num + 1
         for cells in table:
-            place, start = f"line {start}", table.line_num + 1
-            if not cells:
-                continue
-            if len(cells) != len(header):
+            if cells and len(cells) != len(header):
                 found = f"{len(cells)} cells where the header has {len(header)}"
-                raise InputError(f"{path}: {place}: {found}. Cure: quote cells that hold {delimiter!r} or a line break")
-            yield from ((place, record) for record in unnest([dict(zip(header, cells, strict=True))], layout.unnest))
+                cure = f"quote cells that hold {delimiter!r} or a line break"
+                raise InputError(f"{path}: line {line}: {found}. Cure: {cure}")
+            rows = [dict(zip(header, cells, strict=True))] if cells else []
+            for record in unnest(rows, layout.unnest):
+                yield f"line {line}", record
+            line = table.line_num + 1
     except csv.Error as reason:
         cure = "Cure: a quote inside a quoted cell is written twice, and every quoted cell is closed"
-        raise InputError(f"{path}: the row at line {start}: {reason}. {cure}") from None
+        raise InputError(f"{path}: the row at line {line}: {reason}. {cure}") from None
     except ValueError as reason:
-        raise InputError(f"{path}: line {start}: {reason}") from None
+        raise InputError(f"{path}: line {line}: {reason}. Cure: mend unnest in the spec") from None
 
 
 def _check_header(path: Path, header: Sequence[str], delimiter: str) -> None:

@@ -1,0 +1,296 @@
+"""Building the pool of a study: two files that belong together, or one line and nothing changed."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchcheck.config import PoolSource
+from benchcheck.errors import ConfigError, InputError, SpecError, StudyError, UsageError
+from benchcheck.pool.build import MANIFEST_COLUMNS, bench_name, build_pool
+from benchcheck.pool.issues import ISSUES
+from benchcheck.pool.specs import load_spec
+from benchcheck.study import Study
+
+MakeStudy = Callable[..., Study]
+OPTIONS = ["red", "green", "blue"]
+
+
+def row(number: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": f"s{number}",
+        "question": f"Which colour is number {number}?",
+        "options": OPTIONS,
+        "answer": number % 3,
+        "video": f"{number}.mp4",
+    } | changes
+
+
+def write_rows(path: Path, *rows: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+
+
+def manifest(study: Study) -> list[dict[str, str]]:
+    with study.manifest_file.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def generic(name: str, bench: str = "") -> PoolSource:
+    return PoolSource(spec="generic", files=(name,), bench=bench)
+
+
+def test_a_file_of_ones_own(make_study: MakeStudy, tmp_path: Path) -> None:
+    write_rows(
+        tmp_path / "mine.jsonl", row(0), row(1, start=2, end="0:05"), row(2, answer="F"), row(3, options="?"), row(0)
+    )
+    study = make_study(generic("mine.jsonl"))
+    summary = build_pool(study)
+    assert (summary.rows, summary.mcq, summary.open) == (5, 3, 2)
+    assert summary.issue_counts == {"gold_out_of_range": 1, "unreadable_options": 1, "repeated_item": 1}
+    path = tmp_path / "mine.jsonl"
+    no_list = 'no list such as ["yes", "no"]'
+    outside, unreadable = ISSUES["gold_out_of_range"].meaning, ISSUES["unreadable_options"].meaning
+    assert list(summary.warnings) == [
+        f"mine: 1 open: gold_out_of_range ({outside}) First: {path}: line 3: gold 'F', options A to C: {OPTIONS}",
+        f"mine: 1 open: unreadable_options ({unreadable}) First: {path}: line 4: '?' holds {no_list}",
+    ]
+    items = study.items()
+    assert [item.item_id for item in items] == ["mine_0", "mine_1", "mine_2", "mine_3", "mine_4"]
+    assert [item.source_id for item in items] == ["s0", "s1", "s2", "s3", "s0"]
+    assert [(item.gold, item.format) for item in items[:4]] == [(0, "mcq"), (1, "mcq"), (None, "open"), (None, "open")]
+    assert (items[1].start, items[1].end, items[1].video_key) == (2.0, 5.0, "mine::::1.mp4")
+    assert items[0].options == ("red", "green", "blue")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "question,a0,a1,a2,answer,video\nq,x,y,,1,v.mp4\n"),
+        ("a.csv", 'question,options,answer,video\nq,"[""x"", ""y""]",B,v.mp4\n'),
+        ("a.csv", "question,A,B,answer,video\nq,x,y,y,v.mp4\n"),
+        ("a.tsv", "question\toption_0\toption_1\tanswer\tvideo\nq\tx\ty\t1\tv.mp4\n"),
+        ("a.json", '{"k": {"question": "q", "options": {"B": "y", "A": "x"}, "answer": "(b)", "video": "v.mp4"}}'),
+    ],
+)
+def test_generic_reads_what_people_have(make_study: MakeStudy, tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    study = make_study(generic(name, "mine"))
+    build_pool(study)
+    item = study.items()[0]
+    assert (item.item_id, item.options, item.gold, item.format) == ("mine_0", ("x", "y"), 1, "mcq")
+
+
+def test_the_manifest_says_what_there_is_and_where_it_comes_from(make_study: MakeStudy, tmp_path: Path) -> None:
+    header = "video,frame_count,width,height,question,answer,qid,type,a0,a1,a2,a3,a4\n"
+    (tmp_path / "val.csv").write_text(header + "7,1,1,1,why,2,0,CW,a,b,c,d,e\n7,1,1,1,how,9,1,CH,a,b,c,d,e\n")
+    write_rows(tmp_path / "mine.jsonl", row(0))
+    study = make_study(PoolSource(spec="nextqa_val", files=("val.csv",)), generic("mine.jsonl"))
+    summary = build_pool(study)
+    rows = manifest(study)
+    assert tuple(rows[0]) == MANIFEST_COLUMNS
+    assert MANIFEST_COLUMNS[:7] == ("bench", "rows", "mcq", "open", "issues", "source", "spec")
+    assert (rows[0]["bench"], rows[0]["rows"], rows[0]["mcq"], rows[0]["open"], rows[0]["issues"]) == (
+        "nextqa_val",
+        "2",
+        "1",
+        "1",
+        "1",
+    )
+    assert rows[0]["source"] == "https://github.com/doc-doc/NExT-QA@6b92588a"
+    assert json.loads(rows[0]["issue_counts"]) == {"gold_out_of_range": 1}
+    drift = (
+        "2 items where 4,996 were expected, 1 mcq where 4,996 were expected: "
+        "another version of the file, or a part of it"
+    )
+    assert rows[0]["drift"] == drift
+    assert f"nextqa_val: {drift}" in summary.warnings
+    assert (rows[1]["bench"], rows[1]["source"], rows[1]["drift"]) == ("mine", "mine.jsonl", "")
+    assert set(json.loads(rows[1]["files"])) == {"mine.jsonl"}
+    assert len(json.loads(rows[1]["files"])["mine.jsonl"]) == 64
+
+
+def test_building_again_with_another_benchmark_keeps_all_ids(make_study: MakeStudy, tmp_path: Path) -> None:
+    write_rows(tmp_path / "one.jsonl", row(0), row(1))
+    write_rows(tmp_path / "two.jsonl", row(0))
+    build_pool(make_study(generic("one.jsonl")))
+    before = {item.item_id: item for item in make_study().items()}
+    build_pool(make_study(generic("two.jsonl"), generic("one.jsonl")))
+    after = {item.item_id: item for item in make_study().items()}
+    assert list(after) == ["two_0", "one_0", "one_1"]
+    assert {key: after[key] for key in before} == before
+
+
+def test_many_files_are_one_benchmark_in_the_order_of_their_names(make_study: MakeStudy, tmp_path: Path) -> None:
+    write_rows(tmp_path / "p2.jsonl", row(2))
+    write_rows(tmp_path / "p1.jsonl", row(0), row(1))
+    study = make_study(generic("p*.jsonl", "parts"))
+    summary = build_pool(study)
+    assert [(item.item_id, item.source_id) for item in study.items()] == [
+        ("parts_0", "s0"),
+        ("parts_1", "s1"),
+        ("parts_2", "s2"),
+    ]
+    assert list(summary.benches[0].files) == ["p1.jsonl", "p2.jsonl"]
+
+
+def test_a_spec_of_ones_own_lies_beside_the_study(make_study: MakeStudy, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'bench = "own"\nitem_id = "{id}"\nquestion = "q"\n[options]\nkind = "list"\nfield = "o"\n'
+        '[gold]\nkind = "letter"\nfield = "a"\n',
+        encoding="utf-8",
+    )
+    write_rows(tmp_path / "x.jsonl", {"id": "u1", "q": "?", "o": ["A. x", "B. y"], "a": "B"})
+    study = make_study(PoolSource(spec="mine.toml", files=("x.jsonl",)))
+    build_pool(study)
+    item = study.items()[0]
+    assert (item.item_id, item.bench, item.options, item.gold, item.issues) == (
+        "u1",
+        "own",
+        ("x", "y"),
+        1,
+        ("no_video",),
+    )
+
+
+def test_a_hidden_test_set_builds_when_it_says_so(make_study: MakeStudy, tmp_path: Path) -> None:
+    write_rows(tmp_path / "x.jsonl", {"q": "?", "o": ["x", "y"], "v": "v"})
+    text = 'question = "q"\n[options]\nkind = "list"\nfield = "o"\n[gold]\nkind = "none"\n[video]\nmember = "v"\n'
+    (tmp_path / "hidden.toml").write_text(text, encoding="utf-8")
+    summary = build_pool(make_study(PoolSource(spec="hidden.toml", files=("x.jsonl",))))
+    assert (summary.rows, summary.mcq, summary.issue_counts) == (1, 0, {"hidden_gold": 1})
+
+
+def test_odd_texts_are_written(make_study: MakeStudy, tmp_path: Path) -> None:
+    text = '{"question": "lone \\ud800 and nul \\u0000", "options": ["x\\udfff", "y"], "answer": 1, "video": "v"}'
+    (tmp_path / "odd.jsonl").write_text(text, encoding="utf-8")
+    study = make_study(generic("odd.jsonl"))
+    build_pool(study)
+    item = study.items()[0]
+    assert (item.question, item.options, item.issues) == ("lone \ufffd and nul \0", ("x\ufffd", "y"), ("bad_text",))
+    assert item.format == "mcq"
+
+
+def bad_studies() -> dict[str, tuple[dict[str, str], list[PoolSource], type[UsageError], str]]:
+    good = json.dumps(row(0)) + "\n"
+    own = (
+        'item_id = "{id}"\nquestion = "question"\n[options]\nkind = "list"\nfield = "options"\n'
+        '[gold]\nkind = "index"\nfield = "answer"\n'
+    )
+    return {
+        "no pool": ({}, [], ConfigError, "the config names no benchmark. Cure: add [[pool]]"),
+        "empty": ({"a.jsonl": ""}, [generic("a.jsonl")], InputError, "the file is empty"),
+        "one column": ({"a.csv": "question\nq\n"}, [generic("a.csv")], InputError, "one column, 'question'"),
+        "binary": ({"a.csv": "\0\1\2"}, [generic("a.csv")], InputError, "a binary file"),
+        "missing": ({"b.csv": "x"}, [generic("a.csv")], InputError, "holds: b.csv"),
+        "letter": (
+            {"a.jsonl": json.dumps(row(0, answer="F"))},
+            [generic("a.jsonl")],
+            InputError,
+            "line 1: gold 'F', options A to C: ['red', 'green', 'blue']: gold_out_of_range. None of the 1 items",
+        ),
+        "later line": ({"a.jsonl": good * 3 + "{"}, [generic("a.jsonl")], InputError, "line 4: not valid JSON"),
+        "spec": ({"a.jsonl": good}, [PoolSource(spec="none", files=("a.jsonl",))], SpecError, "Allowed: generic"),
+        "later spec": (
+            {"a.jsonl": good},
+            [generic("a.jsonl"), PoolSource(spec="none.toml", files=("a.jsonl",))],
+            SpecError,
+            "none.toml: no such file",
+        ),
+        "twice": (
+            {"a.jsonl": good, "b.jsonl": good},
+            [generic("a.jsonl", "x"), generic("b.jsonl", "x")],
+            ConfigError,
+            "two [[pool]] entries are called 'x': a.jsonl and b.jsonl",
+        ),
+        "no name": (
+            {"a b.jsonl": good},
+            [generic("a b.jsonl")],
+            ConfigError,
+            "'a b' cannot name a benchmark. Cure: set bench",
+        ),
+        "clash": (
+            {"a.jsonl": good + good, "own.toml": own},
+            [PoolSource(spec="own.toml", files=("a.jsonl",))],
+            InputError,
+            "a.jsonl: line 2: item id 's0' is taken by {folder}/a.jsonl: line 1. Cure: leave item_id out",
+        ),
+        "clash of benchmarks": (
+            {"a.jsonl": good + json.dumps(row(1, id="z_0")), "z.jsonl": good, "own.toml": own},
+            [PoolSource(spec="own.toml", files=("a.jsonl",)), generic("z.jsonl")],
+            InputError,
+            "z.jsonl: line 1: item id 'z_0' is taken by {folder}/a.jsonl: line 2",
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", list(bad_studies()))
+def test_bad_input_is_one_line_and_the_old_pool_stays(make_study: MakeStudy, tmp_path: Path, case: str) -> None:
+    write_rows(tmp_path / "old.jsonl", row(0), row(1))
+    build_pool(make_study(generic("old.jsonl")))
+    (tmp_path / "old.jsonl").unlink()
+    results = tmp_path / "results"
+    before = {path.name: path.read_bytes() for path in results.iterdir()}
+    files, sources, error, message = bad_studies()[case]
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(error) as caught:
+        build_pool(make_study(*sources))
+    assert message.format(folder=tmp_path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
+    assert {path.name: path.read_bytes() for path in results.iterdir()} == before
+
+
+def test_a_full_disk_leaves_the_old_pair(
+    make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rows(tmp_path / "a.jsonl", row(0))
+    build_pool(make_study(generic("a.jsonl")))
+    before = {path.name: path.read_bytes() for path in (tmp_path / "results").iterdir()}
+    write_rows(tmp_path / "a.jsonl", row(0), row(1))
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StudyError, match="the disk is full"):
+        build_pool(make_study(generic("a.jsonl")))
+    assert {path.name: path.read_bytes() for path in (tmp_path / "results").iterdir()} == before
+
+
+def test_a_file_that_cannot_be_opened_is_one_line(
+    make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rows(tmp_path / "a.jsonl", row(0))
+
+    opened = Path.open
+
+    def denied(path: Path, *args: Any, **settings: Any) -> Any:
+        if path.suffix == ".jsonl":
+            raise PermissionError(13, os.strerror(13))
+        return opened(path, *args, **settings)
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(InputError, match=r"not readable: Permission denied\. Cure: check its permissions"):
+        build_pool(make_study(generic("a.jsonl")))
+
+
+def test_a_benchmark_is_named_by_config_spec_or_file() -> None:
+    generic_spec, nextqa = load_spec("generic"), load_spec("nextqa_val")
+    assert bench_name(PoolSource(spec="x", files=("f/items.jsonl",), bench="mine"), nextqa) == "mine"
+    assert bench_name(PoolSource(spec="x", files=("f/items.jsonl",)), nextqa) == "nextqa_val"
+    assert bench_name(PoolSource(spec="x", files=("f/items.jsonl",)), generic_spec) == "items"
+    with pytest.raises(ConfigError, match=r"'\*' cannot name a benchmark"):
+        bench_name(PoolSource(spec="x", files=("f/*.jsonl",)), generic_spec)
+
+
+def test_importing_the_pool_loads_neither_pyarrow_nor_duckdb() -> None:
+    code = "import sys, benchcheck.pool.build; print({'pyarrow', 'duckdb', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,56 @@
+"""The pages about the pool say what the code does."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+from benchcheck.config import PoolSource
+from benchcheck.pool.build import build_pool
+from benchcheck.pool.issues import ISSUES
+from benchcheck.pool.specs import Spec, load_spec, spec_names
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_every_issue_code_is_on_its_page() -> None:
+    text = (DOCS / "issue-codes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (blocks|notes) \| (.*) \|$", text, re.MULTILINE)
+    assert rows == [(code, "blocks" if code_.blocks else "notes", code_.meaning) for code, code_ in ISSUES.items()]
+
+
+def test_the_example_spec_loads_and_names_every_key(tmp_path: Path) -> None:
+    example = blocks("pool.md", "toml")[1]
+    (tmp_path / "mybench.toml").write_text(example, encoding="utf-8")
+    spec = load_spec("mybench.toml", tmp_path)
+    assert (spec.bench, spec.gold.kind, spec.options.fields[4], spec.video.repo) == (
+        "mybench",
+        "index",
+        "a4",
+        "owner/dataset",
+    )
+    for key in Spec.__dataclass_fields__:
+        assert key == "header" or re.search(rf"^(# )?\[?{key}\b", example, re.MULTILINE), key
+
+
+def test_the_specs_that_ship_are_listed() -> None:
+    text = (DOCS / "pool.md").read_text(encoding="utf-8")
+    assert ", ".join(f"`{name}`" for name in sorted(spec_names())) in " ".join(text.split())
+
+
+def test_the_example_records_build(make_study, tmp_path: Path) -> None:
+    (tmp_path / "items.jsonl").write_text(blocks("pool.md", "json")[0], encoding="utf-8")
+    (tmp_path / "items.csv").write_text(blocks("pool.md", "csv")[0], encoding="utf-8")
+    sources = [PoolSource(spec="generic", files=(name,), bench=name[-3:]) for name in ("items.jsonl", "items.csv")]
+    study = make_study(*sources)
+    build_pool(study)
+    from_json, from_csv = study.items()
+    assert json.loads(blocks("pool.md", "json")[0])["id"] == from_json.source_id
+    assert (from_json.options, from_json.gold) == (from_csv.options, from_csv.gold) == (("a cup", "a ball", "a hat"), 1)
+    assert (from_csv.start, from_csv.end) == (12.5, 30.0)
+    assert next(csv.reader(io.StringIO(blocks("pool.md", "csv")[0])))[0] == "question"

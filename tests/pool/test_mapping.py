@@ -1,0 +1,311 @@
+"""Records to items: one each, with every issue."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchcheck.errors import InputError
+from benchcheck.pool.gold import Gold
+from benchcheck.pool.issues import ISSUES, blocking
+from benchcheck.pool.items import Item, VideoRef
+from benchcheck.pool.mapping import checked_items, hub_video, items_of
+from benchcheck.pool.options import Options
+from benchcheck.pool.readers import Record
+from benchcheck.pool.specs import Spec, VideoFields, load_spec
+
+SPEC = Spec(
+    bench="b",
+    id="id?",
+    question="question",
+    options=Options(kind="list", field="options"),
+    gold=Gold(kind="index", field="answer", text="text?"),
+    video=VideoFields(member="video", start="start?", end="end?"),
+    category="category?",
+    duration="duration?",
+)
+GOOD = {"question": "What is red?", "options": ["apple", "sky", "grass"], "answer": 0, "video": "v.mp4"}
+
+
+def records(rows: Iterable[Any]) -> list[Record]:
+    return [Record(row, Path("f.jsonl"), f"line {number + 1}", number) for number, row in enumerate(rows)]
+
+
+def items(*rows: dict[str, Any], spec: Spec = SPEC) -> list[Item]:
+    return list(items_of(spec, records(rows)))
+
+
+def one(spec: Spec = SPEC, **changes: Any) -> Item:
+    """The item of a good record with some changes, read after the good one."""
+    return items({**GOOD, "video": "other.mp4"}, {**GOOD, **changes}, spec=spec)[1]
+
+
+def test_an_item_holds_what_the_record_says() -> None:
+    row = {**GOOD, "id": 7, "category": ["a", "b"], "start": "1:00", "end": 90, "duration": "2:00"}
+    assert items(row) == [
+        Item(
+            item_id="b_0",
+            bench="b",
+            source_id="7",
+            question="What is red?",
+            options=("apple", "sky", "grass"),
+            gold=0,
+            format="mcq",
+            video_key="b::::v.mp4",
+            video_id=VideoRef("b", "v.mp4").video_id,
+            start=60.0,
+            end=90.0,
+            category="a, b",
+            duration=120.0,
+        )
+    ]
+
+
+def test_every_record_counts_and_keeps_its_row() -> None:
+    found = items(GOOD, {"question": "no options"}, {}, {**GOOD, "answer": 1, "video": "w.mp4"})
+    assert [(item.item_id, item.source_id, item.format) for item in found] == [
+        ("b_0", "f.jsonl#0", "mcq"),
+        ("b_1", "f.jsonl#1", "open"),
+        ("b_2", "f.jsonl#2", "open"),
+        ("b_3", "f.jsonl#3", "mcq"),
+    ]
+    assert found[2].issues == ("empty_question", "hidden_gold", "no_options", "no_video")
+
+
+@pytest.mark.parametrize(
+    ("changes", "issues"),
+    [
+        ({"question": "  \n"}, ("empty_question",)),
+        ({"question": None}, ("empty_question",)),
+        ({"options": []}, ("gold_out_of_range", "no_options")),
+        ({"options": None}, ("gold_out_of_range", "no_options")),
+        ({"options": "a or b"}, ("unreadable_options",)),
+        ({"options": {"A": 1}}, ("unreadable_options",)),
+        ({"options": ["one"]}, ("single_option",)),
+        ({"options": ["one", "N/A"]}, ("single_option", "empty_option")),
+        ({"options": [str(number) for number in range(27)]}, ("too_many_options",)),
+        ({"options": [str(number) for number in range(26)]}, ()),
+        ({"answer": None}, ("hidden_gold",)),
+        ({"answer": -1}, ("hidden_gold",)),
+        ({"answer": 9}, ("gold_out_of_range",)),
+        ({"answer": "apple"}, ("gold_not_among_options",)),
+        ({"options": ["", "sky", "grass"]}, ("gold_is_filler", "empty_option")),
+        ({"options": ["apple", "", "grass"]}, ("empty_option",)),
+        ({"start": 5, "end": 5}, ("bad_window",)),
+        ({"start": -1}, ("bad_window",)),
+        ({"end": "soon"}, ("bad_window",)),
+        ({"end": 0}, ("bad_window",)),
+        ({"start": 5}, ()),
+        ({"end": 130, "duration": 120}, ("window_out_of_range",)),
+        ({"end": 120.9, "duration": 120}, ()),
+        ({"end": 130, "duration": "short"}, ()),
+        ({"text": "sky"}, ("index_text_contradict",)),
+        ({"text": "an apple"}, ()),
+        ({"text": "Apple"}, ()),
+        ({"options": ["apple", "Sky", "sky "]}, ("duplicate_options",)),
+        ({"options": ["apple", "Apple", "sky"]}, ("duplicate_options", "duplicate_gold")),
+        ({"options": ["A. x", "C. y", "B. z"]}, ("prefix_out_of_order",)),
+        ({"options": [["a"], ["b"]]}, ("non_string_option",)),
+        ({"options": [1, 2.5]}, ()),
+        ({"question": "Is the apple red?"}, ("answer_in_question",)),
+        ({"question": "Is the apple or the sky red?"}, ()),
+        ({"question": "Is the pineapple red?"}, ()),
+        ({"question": "?! ?", "options": ["?", "no"]}, ()),
+        ({"question": "What \x0c is red?"}, ("bad_text",)),
+        ({"options": ["apple", "sky \udc00"]}, ("bad_text",)),
+        ({"video": "\ud800.mp4"}, ("bad_text",)),
+        ({"id": "\x00"}, ("bad_text",)),
+        ({"video": None}, ("no_video",)),
+        ({"video": " "}, ("no_video",)),
+        ({"video": "other.mp4"}, ("repeated_item",)),
+        ({"video": "other.mp4", "options": ["grass", "APPLE", "sky"], "answer": 1}, ("repeated_item",)),
+        ({"video": "other.mp4", "answer": 1}, ("other_gold",)),
+        ({"video": "other.mp4", "answer": None}, ("hidden_gold",)),
+        ({"video": "other.mp4", "answer": 1, "end": 9}, ()),
+        ({}, ()),
+    ],
+)
+def test_issues(changes: dict[str, Any], issues: tuple[str, ...]) -> None:
+    item = one(**changes)
+    assert item.issues == issues
+    assert item.format == ("open" if any(map(blocking, issues)) else "mcq")
+
+
+def test_questions_about_unknown_videos_are_no_repeats() -> None:
+    found = items(GOOD, {**GOOD, "video": ""}, {**GOOD, "video": ""})
+    assert [item.issues for item in found] == [(), ("no_video",), ("no_video",)]
+    assert (found[1].video_key, found[1].video_id) == ("", "")
+
+
+def test_fields_of_the_identity_make_records_different() -> None:
+    spec = Spec(
+        bench="b", question="question", options=SPEC.options, gold=SPEC.gold, video=SPEC.video, identity=("inputs?",)
+    )
+    found = items({**GOOD, "inputs": 1}, {**GOOD, "inputs": 2, "answer": 1}, {**GOOD, "inputs": 1}, spec=spec)
+    assert [item.issues for item in found] == [(), (), ("repeated_item",)]
+
+
+def test_a_declared_window_that_a_record_lacks_is_noted() -> None:
+    spec = Spec(
+        bench="b",
+        question="question",
+        options=SPEC.options,
+        gold=SPEC.gold,
+        video=VideoFields(member="video", window="ts"),
+    )
+    found = items({**GOOD, "ts": "0.00-60.019"}, {**GOOD, "ts": ""}, {**GOOD, "ts": "x"}, spec=spec)
+    assert [(item.start, item.end, item.issues) for item in found] == [
+        (0.0, 60.019, ()),
+        (None, None, ("no_window",)),
+        (None, None, ("bad_window", "repeated_item")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("video", "member", "key"),
+    [
+        (VideoFields(member="video", repo="o/r"), "v.mp4", "o/r::::v.mp4"),
+        (VideoFields(member="{video}.mp4", zip_path="videos.zip"), "v", "b::videos.zip::v.mp4"),
+        (VideoFields(member="video", repo="o/r", zip_path="{question}.zip"), "v", "o/r::What is red?.zip::v"),
+        (
+            VideoFields(member="video"),
+            "https://huggingface.co/datasets/o/VLM/resolve/main/real/a%20b.mp4?download=true",
+            "o/VLM::::real/a b.mp4",
+        ),
+        (VideoFields(member="video"), "https://youtube.com/watch?v=x", "b::::https://youtube.com/watch?v=x"),
+    ],
+)
+def test_video_keys_are_namespaced(video: VideoFields, member: str, key: str) -> None:
+    spec = Spec(bench="b", question="question", options=SPEC.options, gold=SPEC.gold, video=video)
+    item = items({**GOOD, "video": member}, spec=spec)[0]
+    assert item.video_key == key
+    assert item.video_id.startswith("k:")
+
+
+def test_hub_video() -> None:
+    assert hub_video("https://huggingface.co/o/m/blob/v1/x/y.mp4") == ("o/m", "x/y.mp4")
+    assert hub_video("x/y.mp4") is None
+
+
+def test_an_item_id_can_be_declared_and_is_then_needed() -> None:
+    spec = Spec(bench="b", item_id="{_bench}_{uid}", question="question", options=SPEC.options, gold=SPEC.gold)
+    assert items({**GOOD, "uid": 63703}, spec=spec)[0].item_id == "b_63703"
+    with pytest.raises(InputError, match=r"f\.jsonl: line 2: no item id"):
+        items({**GOOD, "uid": 1}, {**GOOD, "uid": None}, spec=spec)
+
+
+def test_file_and_row_can_be_named() -> None:
+    spec = Spec(
+        bench="b", id="{_file}/{_row}", question="question", options=SPEC.options, gold=SPEC.gold, category="_file"
+    )
+    item = items(GOOD, spec=spec)[0]
+    assert (item.source_id, item.category) == ("f/0", "f")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"q": 1, "options": [], "answer": 0, "video": ""},
+            "no record has 'question', which is needed for the question. ",
+        ),
+        (
+            {"question": "", "options": [], "video": "", "gt": 0},
+            "no record has 'answer', which is needed for the gold. ",
+        ),
+        ({"question": "", "answer": 0, "options": []}, "no record has 'video'"),
+        ({"question": "", "answer": 0, "video": ""}, "no record has options. Allowed: 'options'"),
+    ],
+)
+def test_a_field_that_no_record_has_is_an_error_that_lists_those_there_are(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        items(row, row)
+    assert message in str(caught.value)
+    assert f"Its fields: {', '.join(map(repr, row))}. Cure: " in str(caught.value)
+
+
+def test_the_generic_spec_says_which_columns_it_knows() -> None:
+    row = {"question": "q", "answer": 0, "video": "v", "option_1": "x", "option_2": "y"}
+    with pytest.raises(InputError, match="or columns option_0 option_1 …, option0 option1 …, a0 a1 …, A B …") as caught:
+        items(row, spec=load_spec("generic"))
+    assert "'option_1', 'option_2'" in str(caught.value)
+
+
+def test_columns_need_only_the_first_two() -> None:
+    spec = Spec(
+        bench="b",
+        question="question",
+        options=Options(kind="columns", fields=("a0", "a1", "a2")),
+        gold=Gold(kind="index", field="answer"),
+        video=VideoFields(member="video"),
+    )
+    row = {"question": "q", "answer": 1, "video": "v", "a0": "x", "a1": "y"}
+    assert items(row, spec=spec)[0].options == ("x", "y")
+    with pytest.raises(InputError, match=r"no record has options\. Allowed: 'a0', 'a1', 'a2'"):
+        items({"question": "q", "answer": 1, "video": "v", "a1": "y"}, spec=spec)
+
+
+def test_golds_that_count_from_one_are_never_read_from_zero() -> None:
+    rows = [{**GOOD, "answer": answer, "video": str(answer)} for answer in (1, 3, 2)]
+    with pytest.raises(
+        InputError, match=r"'answer' equals the number of options 1 times and is never 0.*gold.base = 1"
+    ):
+        items(*rows)
+    found = items(*rows, {**GOOD, "answer": 0})
+    assert [item.gold for item in found] == [1, None, 2, 0]
+    spec = Spec(bench="b", question="question", options=SPEC.options, gold=Gold(kind="index", field="answer", base=1))
+    assert [item.gold for item in items(*rows, spec=spec)] == [0, 2, 1]
+
+
+def test_no_records_are_no_items() -> None:
+    assert items() == []
+
+
+def test_issues_carry_the_value_that_shows_them() -> None:
+    checked = list(checked_items(SPEC, records([{**GOOD, "answer": 9}, GOOD])))
+    assert [(issue.code, issue.detail) for issue in checked[0].issues] == [
+        ("gold_out_of_range", "gold 9, options A to C: ['apple', 'sky', 'grass']")
+    ]
+    assert checked[0].record.where == "f.jsonl: line 1"
+
+
+SCALAR = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(alphabet=st.characters(exclude_categories=()), max_size=6),
+    st.sampled_from(["A", "B. x", "N/A", "1-2", "0:30", '["x"]', "https://huggingface.co/o/r/resolve/main/x%ff"]),
+)
+VALUE = st.recursive(
+    SCALAR, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+)
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from([*GOOD, "id", "start", "end", "duration", "category", "text", "a0", "a1"]), VALUE
+        )
+    )
+)
+def test_any_record_becomes_an_item_that_can_be_written(rows: list[dict[str, Any]]) -> None:
+    spec = load_spec("generic")
+    made = []
+    try:
+        made.extend(items_of(spec, records([{**GOOD, "answer": 0}, *rows])))
+    except InputError:
+        raise AssertionError("a good first record makes the file good") from None
+    assert len(made) == len(rows) + 1
+    for item in made:
+        texts = (item.item_id, item.source_id, item.question, *item.options, item.video_key, item.category)
+        assert all(text.encode() is not None for text in texts)
+        assert (item.format == "open") == any(map(blocking, item.issues))
+        assert set(item.issues) <= set(ISSUES)
+        if item.format == "mcq":
+            assert 2 <= len(item.options) <= 26
+            assert item.gold is not None
+            assert 0 <= item.gold < len(item.options)
