@@ -71,6 +71,8 @@ class Findings:
     total: int
     screened: int
     verdicts: tuple[Part, ...]
+    overall: Fate
+    """The fate of the whole pool."""
     shortcut: int
     """Items that fell at a step that measures a shortcut."""
     saturation: int
@@ -110,6 +112,7 @@ def find(db: "duckdb.DuckDBPyConnection") -> Findings:
         total=total,
         screened=total - counts.get("not_screened", 0),
         verdicts=_parts([(name, counts.get(name, 0)) for name in MEANINGS], total),
+        overall=_overall(db, numbers, total),
         shortcut=fell.get("shortcut", 0),
         saturation=fell.get("saturation", 0),
         funnel=rows_of(db, "select * from funnel"),
@@ -156,6 +159,13 @@ def _parts(counts: Sequence[tuple[str, int]], total: int) -> tuple[Part, ...]:
         parts.append(Part(name, items, items / total if total else 0.0, round(100 * done / max(total, 1), 3)))
         done += items
     return tuple(parts)
+
+
+def _overall(db: "duckdb.DuckDBPyConnection", steps: Sequence[int], total: int) -> Fate:
+    """Return the fate of the whole pool."""
+    query = "select '' as name, '' as bench, verdict, left_at, count(*) as items from verdicts group by all"
+    fates = _fates(rows_of(db, query), steps).rows
+    return fates[0] if fates else Fate("", "", total, ())
 
 
 def _fates(rows: Sequence[Row], steps: Sequence[int], limit: int = MAX_ROWS) -> Table:

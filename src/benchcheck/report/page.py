@@ -150,8 +150,8 @@ def _percent(share: float | None) -> str:
 
 
 def _nats(value: float | None) -> str:
-    """A margin with two digits and a true minus sign."""
-    return _NOTHING if value is None else f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+    """A margin with two digits, a true minus sign and no minus before zero."""
+    return _NOTHING if value is None else f"{value:z.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _seconds(value: float | None) -> str:

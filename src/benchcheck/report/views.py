@@ -63,8 +63,9 @@ VERDICTS = """
 select p.item_id, p.verdict, p.left_at,
   if(p.verdict = 'kept', best.margin, a.mean_margin) as margin,
   case p.verdict
-    when 'removed' then format('right in {} of {} orders, mean margin {:.2f} nats; {}',
-                               a.n_right, a.n_perm, a.mean_margin, s.measures)
+    when 'removed' then format('{}, margin {:.2f} nats; {}',
+                               if(a.n_perm = 1, 'right', format('right in {} of {} orders', a.n_right, a.n_perm)),
+                               a.mean_margin, s.measures)
     when 'failed' then concat(coalesce(e.error, 'failed'), ': ', coalesce(e.detail, 'no detail'))
     when 'waiting' then 'no frames of its video yet'
     when 'pending' then 'a step has still to ask it'
