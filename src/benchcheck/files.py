@@ -98,7 +98,8 @@ def append_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
                 while view:
                     view = view[file.write(view) or 0 :]
             except OSError:
-                file.truncate(size)
+                with contextlib.suppress(OSError):
+                    file.truncate(size)
                 raise
 
 
