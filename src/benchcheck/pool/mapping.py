@@ -48,7 +48,7 @@ class _Census:
     """Fields that no record had so far, each with what it is for."""
     options_seen: bool = False
     numbers: Counter[str] = field(default_factory=Counter)
-    """How many golds were the number 0, and how many equalled the number of options."""
+    """How many golds read as numbers were the first or last option, or one step before or past them."""
     first: dict[bytes, str | None] = field(default_factory=dict)
     """Gold text of the first item with an identity."""
     last: Record | None = None
@@ -106,12 +106,15 @@ def _check_fields(spec: Spec, census: _Census, last: Record) -> None:
 
 
 def _check_base(spec: Spec, census: _Census, last: Record) -> None:
-    """Refuse golds that count from 1: read from 0, all but the last option's would be shifted in silence."""
-    if census.numbers["past"] and not census.numbers["first"]:
-        start = spec.gold.base
-        found = f"{spec.gold.field!r} equals the number of options {census.numbers['past']} times and is never {start}"
-        cure = f"gold.base = {start + 1} in a spec, or subtract 1" if start == 0 else "gold.base = 1 in the spec"
-        raise InputError(f"{last.file}: {found}: it seems to count from {start + 1}. Cure: {cure}")
+    """Refuse golds that count from another number than declared: nearly all of them would be shifted in silence."""
+    base, numbers = spec.gold.base, census.numbers
+    outside, never = ("past", "first") if base == 0 else ("before", "last")
+    if numbers[outside] and not numbers[never]:
+        found = f"{spec.gold.field!r} names an option just {outside} the options {numbers[outside]} times"
+        raise InputError(
+            f"{last.file}: read as counting from {base}, {found}, and never the {never} one: it seems to count from "
+            f"{1 - base}. Cure: gold.base = {1 - base} in a spec, or mend those rows"
+        )
 
 
 def _checked(spec: Spec, record: Record, row: int, census: _Census) -> CheckedItem:
@@ -211,16 +214,20 @@ def _size(kept: Settled) -> tuple[str, ...]:
 
 
 def _count_number(census: _Census, mapped: MappedGold, raw: RawOptions) -> None:
-    """Note a gold that was read as a number."""
-    if mapped.number is not None and raw.values:
-        census.numbers["first"] += mapped.number == 0
-        census.numbers["past"] += mapped.number == len(raw.values)
+    """Note where a gold that was read as a number lies: at either end of the options, or one step beyond."""
+    count = len(raw.values)
+    if mapped.number is not None and count:
+        outside = mapped.code == "gold_out_of_range"
+        places = {"first": 0, "last": count - 1} if not outside else {"before": -1, "past": count}
+        census.numbers.update(name for name, number in places.items() if number == mapped.number)
 
 
 def _gold_detail(value: Any, raw: RawOptions) -> str:
     """The gold beside the options, for a message."""
     count = len(raw.values)
-    last = f"A to {LETTERS[count - 1]}" if 1 <= count <= MAX_OPTIONS else str(count)
+    if not count:
+        return f"gold {shown(value)}, no options"
+    last = f"A to {LETTERS[count - 1]}" if count <= MAX_OPTIONS else str(count)
     return f"gold {shown(value)}, options {last}: {shown(raw.texts)}"
 
 

@@ -1,7 +1,7 @@
 """Readers: annotation files as records, one at a time. A file that is not what it claims is one line, not a traceback.
 
-CSV, TSV, JSON lines and Parquet are streamed. A JSON document is read whole, as its format demands: about 9 times its
-size in memory (4 MB: 36 MB), so files over 1 GB have to be JSON lines.
+CSV, TSV, JSON lines and Parquet are streamed (48 MB of JSON lines: no memory to speak of). A JSON document is read
+whole, as its format demands: 4 to 5 times its size in memory (48 MB: 242 MB), so over 1 GB it has to be JSON lines.
 """
 
 import csv
