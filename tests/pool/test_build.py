@@ -264,6 +264,32 @@ def test_a_full_disk_leaves_the_old_pair(
     assert {path.name: path.read_bytes() for path in (tmp_path / "results").iterdir()} == before
 
 
+def test_a_killed_build_leaves_the_old_pair_and_the_next_one_works(make_study: MakeStudy, tmp_path: Path) -> None:
+    write_rows(tmp_path / "a.jsonl", row(0))
+    build_pool(make_study(generic("a.jsonl")))
+    results = tmp_path / "results"
+    before = {path.name: path.read_bytes() for path in results.iterdir()}
+    write_rows(tmp_path / "a.jsonl", row(0), row(1))
+    code = f"""
+import os
+from pathlib import Path
+from benchcheck.config import PoolSource
+from benchcheck.pool import build
+from benchcheck.study import Study
+
+class Config:
+    pool = (PoolSource(spec="generic", files=("a.jsonl",)),)
+
+build._drift = lambda spec, summary: os.kill(os.getpid(), 9)
+build.build_pool(Study(Path({str(tmp_path)!r}), Config()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == -9
+    assert {path.name: path.read_bytes() for path in results.iterdir() if not path.name.startswith(".")} == before
+    assert build_pool(make_study(generic("a.jsonl"))).rows == 2
+    assert [bench["rows"] for bench in manifest(make_study())] == ["2"]
+
+
 def test_a_file_that_cannot_be_opened_is_one_line(
     make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,8 @@ def map_gold(gold: Gold, value: Any, raw: RawOptions) -> MappedGold:
     if gold.kind == "none":
         return MappedGold(code="hidden_gold")
     number = _number(value, gold.base) if gold.kind in ("index", "auto") else None
-    hidden = value is None or (fold(text_of(value)) in HIDDEN and text_of(value) not in raw.texts)
+    folded = fold(text_of(value))
+    hidden = not folded or (folded in HIDDEN and folded not in [fold(raw.texts[place]) for place in raw.kept])
     if hidden or (gold.kind == "index" and number == -1 - gold.base):
         return MappedGold(code="hidden_gold")
     readings: dict[str, Callable[[], list[int]]] = {
