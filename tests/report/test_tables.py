@@ -1,6 +1,7 @@
 """The tables and views of pool.duckdb, against counts taken by hand."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -204,11 +205,9 @@ def test_truth_gives_classes_of_the_named_benchmark_only(tmp_path: Path) -> None
     assert ask(world, "select * from class_verdicts") == [("blind", "removed", 1, 1), ("order", "kept", None, 2)]
 
 
-def test_truth_without_a_name_belongs_to_the_specs_benchmark(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(
-        'bench = "beta"\nquestion = "q"\n[options]\nfield = "o"\n[gold]\nfield = "g"\nbase = 0\n'
-    )
-    world = make_world(tmp_path, pool=[{"spec": "mine.toml", "files": ["a"], "truth": "truth.jsonl"}])
+def test_truth_without_a_name_belongs_to_the_benchmark_that_the_pool_gives_it(tmp_path: Path) -> None:
+    pool = [{"spec": "generic", "files": ["beta.jsonl"], "truth": "truth.jsonl"}]
+    world = make_world(tmp_path, pool=pool)
     world.put([item(0), item(0, "beta")])
     (tmp_path / "truth.jsonl").write_text('{"id": "q0", "class": "blind"}\n')
     assemble(world.study)
@@ -249,7 +248,7 @@ def test_an_empty_pool_has_every_table_with_its_columns(tmp_path: Path, small: W
 
 
 def test_results_that_are_not_there_or_damaged_name_the_cure(small: World) -> None:
-    with pytest.raises(StudyError, match="not assembled yet. Cure: benchcheck assemble"):
+    with pytest.raises(StudyError, match=r"not assembled yet\. Cure: benchcheck assemble"):
         open_results(small.study)
     small.study.database.write_bytes(b"no database at all" * 100)
     with pytest.raises(StudyError, match="not readable as DuckDB tables"):
@@ -308,6 +307,18 @@ def test_docs_list_every_table_view_and_column(small: World) -> None:
     for name, real in columns.items():
         assert pages[name] == real, f"docs/results.md: {name}"
     assert set(VIEWS) <= pages.keys()
+
+
+def test_sql_of_the_docs_runs(small: World) -> None:
+    assemble(small.study)
+    queries = re.findall(r"^```sql\n(.*?)^```$", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(queries) == 4
+    shares, moved, letters, near = (ask(small, query) for query in queries)
+    assert shares == [("alpha", pytest.approx(2 / 7)), ("beta", 0.0)]
+    assert moved == [(2,)]
+    assert sum(row[1] for row in letters) == 36
+    assert {row[0] for row in letters} <= set("ABCD")
+    assert near == [("beta_0", "kept", pytest.approx(2 / 3))]
 
 
 def test_importing_the_report_is_light() -> None:

@@ -224,12 +224,13 @@ def _truth(study: Study) -> list[dict[str, str]]:
 
 
 def _bench_of(source: PoolSource, root: Path) -> str:
-    """The benchmark that a source fills: the config's name for it, else the spec's, else the spec file's."""
+    """The benchmark that a source fills; the spec is read only where the config does not say."""
     if source.bench:
         return source.bench
+    from benchcheck.pool.build import bench_name
     from benchcheck.pool.specs import load_spec
 
-    return load_spec(source.spec, root).bench or Path(source.spec).stem
+    return bench_name(source, load_spec(source.spec, root))
 
 
 def read_truth(path: Path) -> dict[str, str]:
