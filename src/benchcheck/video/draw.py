@@ -1,6 +1,6 @@
 """One video, all its windows: checked, decoded once, written as sets of frames. What a worker process does per task."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -51,7 +51,7 @@ def draw(task: Task, spec: Spec, frames_folder: Path, *, thorough: bool = False)
     source = {"name": _relative(path, task.folder), "sha256": digest, "bytes": size}
     outcomes = [Outcome(task.key, key, fault.status, digest, fault.reason) for key, fault in faults.items()]
     for part in parts:
-        harm = _damage(part, video.timeline())
+        harm = _damage(part, video.timeline(), pictures)
         if harm is None:
             publish_frames(
                 frames_folder, part.frames_key, _drawn(part, video, pictures), _about(part, video, spec, source)
@@ -89,9 +89,9 @@ def _placed(timeline: Timeline, windows: Mapping[str, Window], count: int) -> tu
     return parts, faults
 
 
-def _damage(part: _Part, timeline: Timeline) -> VideoError | None:
+def _damage(part: _Part, timeline: Timeline, pictures: Mapping[int, bytes]) -> VideoError | None:
     """Why a set may not be shown: a frame that could not be decoded, or too many that were decoded from damage."""
-    lost = [position for position, index in enumerate(part.indices) if index in timeline.holes]
+    lost = [position for position, index in enumerate(part.indices) if index not in pictures]
     hurt = [position for position, index in enumerate(part.indices) if index in timeline.damaged]
     if lost:
         return VideoError("damaged", f"grid frames {_listed(lost)} cannot be decoded")
@@ -106,15 +106,10 @@ def _listed(positions: Sequence[int]) -> str:
 
 
 def _drawn(part: _Part, video: Video, pictures: Mapping[int, bytes]) -> list[Drawn]:
-    """The frames of one set in grid order.
-
-    Raises:
-        VideoError: the second decoding of a file lost a frame that the first one had.
-    """
+    """The frames of one set in grid order."""
     timeline = video.timeline()
-    flags: Callable[[int], bool] = timeline.damaged.__contains__
     return [
-        Drawn(round(timeline.seconds(index), 6), duplicate, flags(index), pictures[index])
+        Drawn(round(timeline.seconds(index), 6), duplicate, index in timeline.damaged, pictures[index])
         for index, duplicate in zip(part.indices, duplicates_of(part.indices), strict=True)
     ]
 

@@ -30,10 +30,9 @@ class Errors:
     first: str = ""
 
     def note(self, reason: Exception) -> None:
-        """Count an error that happened after the first frame."""
-        if self.started:
-            self.count += 1
-            self.first = self.first or str(reason)
+        """Remember the first error, and count those after the first frame."""
+        self.first = self.first or str(reason)
+        self.count += self.started
 
 
 class Opened:

@@ -66,7 +66,7 @@ def check_whole(read: Read, size: int) -> None:
     head = read(0, 64)
     if head[4:8] in _ISO_TOP:
         _check_iso(read, size)
-    elif head.startswith(b"\x1a\x45\xdf\xa3"):
+    elif head.startswith(b"\x1a\x45\xdf\xa3") and size > 4:
         _check_matroska(head, size)
     elif head.startswith(b"RIFF"):
         announced = int.from_bytes(head[4:8], "little")
