@@ -1,0 +1,177 @@
+"""The local executor: one process or several, the same rows."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchcheck.backends import ModelSpec
+from benchcheck.errors import BackendError, UsageError
+from benchcheck.run import local
+from benchcheck.run.driver import screen
+from benchcheck.run.local import Local, do_share, model_spec, share
+from benchcheck.run.plan import Unit, load_pool, units_of
+from benchcheck.screen.steps import LADDER
+from benchcheck.study import Study
+from studies import FakeBackend, Heard, framed_study, make_items, make_study, rows_on_disk
+
+
+def by_item(study: Study, step: int) -> dict[str, dict[str, Any]]:
+    """A step's rows by item, without what a clock decides."""
+    return {row["item_id"]: {**row, "at": "", "latency_s": 0} for row in rows_on_disk(study, step)}
+
+
+def test_two_workers_give_the_same_rows_and_verdicts_as_one(tmp_path: Path) -> None:
+    items = make_items(a=30, b=11)
+    found = []
+    for workers in (1, 2):
+        study = framed_study(tmp_path / str(workers), items, protocol={"steps": [1, 5]})
+        heard = Heard()
+        state = screen(study, Local(study, "scripted", workers), heard)
+        rows = [by_item(study, step) for step in (1, 5)]
+        found.append((state.fold.state.tolist(), state.fold.left_at.tolist(), heard.begun, heard.items, rows))
+    assert found[0] == found[1]
+    assert [path.name for path in study.step_files(1)] == ["a.p0.jsonl", "a.p1.jsonl", "b.jsonl"]
+
+
+def test_workers_share_a_pilot(tmp_path: Path) -> None:
+    study = framed_study(tmp_path, make_items(a=30), protocol={"steps": [1]})
+    screen(study, Local(study, "scripted", 2, pilot=6), Heard(), pilot=6)
+    assert len({row["item_id"] for row in rows_on_disk(study, 1)}) == len(rows_on_disk(study, 1)) == 6
+
+
+def test_what_a_worker_says_last_is_what_the_user_reads(tmp_path: Path) -> None:
+    study = framed_study(tmp_path, make_items(a=4), large="scripted?skil=1")
+    with pytest.raises(BackendError, match=r"^2 of 2 workers of step 1 ended early: .*no option 'skil'"):
+        screen(study, Local(study, "scripted", 2), Heard())
+
+
+def fake_worker(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    """Make every worker process run another program."""
+    real = subprocess.Popen
+
+    def start(command: list[str], **settings: Any) -> Any:
+        return real([sys.executable, "-c", program, *command], **settings)
+
+    monkeypatch.setattr(local.subprocess, "Popen", start)
+
+
+def test_a_worker_that_dies_without_a_word_is_told(tiny_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = tiny_pool(4)
+    fake_worker(monkeypatch, "import os; os.kill(os.getpid(), 9)")
+    with pytest.raises(BackendError, match="2 of 2 workers of step 1 ended early: without a word"):
+        screen(study, Local(study, "scripted", 2), Heard())
+
+
+def test_what_a_library_prints_is_not_progress(tiny_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = tiny_pool(4)
+    fake_worker(monkeypatch, "print('Loading weights: 100%'); print(3, 1); print(); print('1 2 3'); print('-1 2')")
+    told = []
+    executor = Local(study, "scripted", 2)
+    executor.run(
+        LADDER[1], units_of(load_pool(study), 2), frozenset(["a_0", "a_3"]), lambda *counts: told.append(counts)
+    )
+    assert told == [(3, 1), (3, 1)]
+
+
+def test_a_worker_s_long_last_words_do_not_block_it(tiny_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = tiny_pool(4)
+    fake_worker(monkeypatch, "import sys; print('x' * 99 + '\\n' * 99_999, 'last words', file=sys.stderr); sys.exit(1)")
+    with pytest.raises(BackendError, match=r"ended early: last words$"):
+        screen(study, Local(study, "scripted", 2), Heard())
+
+
+def test_only_workers_with_something_to_do_are_started(tiny_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = tiny_pool(6)
+    started = []
+    real = subprocess.Popen
+    monkeypatch.setattr(local.subprocess, "Popen", lambda command, **kw: started.append(command) or real(command, **kw))
+    Local(study, "scripted", 3).run(LADDER[1], units_of(load_pool(study), 3), frozenset(["a_5"]), lambda *_: None)
+    (command,) = started
+    assert command[1:4] == ["-m", "benchcheck", "work"]
+    assert command[-2:] == ["--task", "2"]
+    # The worker looks for itself what is left of its share.
+    assert sorted(row["item_id"] for row in rows_on_disk(study, 1)) == ["a_4", "a_5"]
+
+
+def test_an_interrupt_ends_all_workers(tiny_pool: Any) -> None:
+    study = tiny_pool(40, large="scripted?slow=0.02")
+
+    def interrupt(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Local(study, "scripted", 2).run(
+            LADDER[1], units_of(load_pool(study), 2), frozenset(f"a_{n}" for n in range(40)), interrupt
+        )
+    before = len(rows_on_disk(study, 1))
+    assert 0 < before < 40
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert all("benchcheck" not in Path(f"/proc/{child}/cmdline").read_text() for child in children)
+    assert len(rows_on_disk(study, 1)) == before
+
+
+# One task's share.
+
+
+def test_the_tasks_of_an_array_ask_everything_once(tmp_path: Path) -> None:
+    study = framed_study(tmp_path, make_items(a=10, b=5, c=1))
+    for task in range(4):
+        do_share(study, 1, "scripted", (task, 4), 0, lambda *_: None)
+    ids = sorted(row["item_id"] for row in rows_on_disk(study, 1))
+    assert ids == sorted(item.item_id for item in make_items(a=10, b=5, c=1))
+    do_share(study, 1, "scripted", (0, 1), 0, lambda *_: pytest.fail("nothing is left"))
+
+
+def test_a_task_asks_only_what_is_ready_and_in_the_pilot(tmp_path: Path) -> None:
+    study = framed_study(tmp_path, make_items(a=10))
+    do_share(study, 2, "scripted", (0, 1), 0, lambda *_: None)
+    assert rows_on_disk(study, 2) == []
+    do_share(study, 1, "scripted", (0, 1), 3, lambda *_: None)
+    assert len(rows_on_disk(study, 1)) == 3
+
+
+def test_a_task_without_a_share_has_nothing_to_do(tmp_path: Path) -> None:
+    study = framed_study(tmp_path, make_items(a=2))
+    do_share(study, 1, "scripted", (7, 9), 0, lambda *_: pytest.fail("there are two items"))
+    assert study.step_files(1) == []
+
+
+def test_a_step_that_the_study_lacks_is_refused(tmp_path: Path) -> None:
+    study = framed_study(tmp_path, make_items(a=2), protocol={"steps": [1, 4]})
+    with pytest.raises(UsageError, match=r"--step 2 is not a step of this study\. Allowed: 1, 4"):
+        do_share(study, 2, "scripted", (0, 1), 0, lambda *_: None)
+
+
+def test_a_share_is_what_is_left_without_empty_units() -> None:
+    units = [Unit("a", 0, 2, ("1", "2")), Unit("a", 1, 2, ("3",)), Unit("b", 0, 1, ("4",))]
+    assert share(units, frozenset(["2", "4"])) == [Unit("a", 0, 2, ("2",)), Unit("b", 0, 1, ("4",))]
+
+
+# Models.
+
+
+def test_a_model_s_folder_may_lie_in_the_study(tmp_path: Path) -> None:
+    study = make_study(tmp_path, large="models/large", protocol={"preset": "benchcheck-2026", "seed": 9})
+    wanted = ModelSpec("models/large", "", "benchcheck-2026", 9)
+    assert model_spec(study.config, LADDER[1], str(study.root)) == wanted
+    (tmp_path / "models" / "large").mkdir(parents=True)
+    inside = dataclasses.replace(wanted, model=str(tmp_path / "models" / "large"))
+    assert model_spec(study.config, LADDER[1], str(study.root)) == inside
+    assert model_spec(study.config, LADDER[3], str(study.root)).model == "scripted?skill=0.4"
+
+
+def test_one_model_is_open_at_a_time(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[FakeBackend] = []
+    monkeypatch.setattr(local, "open_backend", lambda *_: opened.append(FakeBackend()) or opened[-1])
+    executor = Local(study, "scripted")
+    assert executor.open(LADDER[1]) is executor.open(LADDER[6])
+    assert executor.open(LADDER[3]) is not opened[0]
+    assert [backend.closed for backend in opened] == [True, False]
+    executor.close()
+    executor.close()
+    assert [backend.closed for backend in opened] == [True, True]
