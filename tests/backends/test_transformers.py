@@ -132,7 +132,7 @@ def test_readings_do_not_depend_on_the_batch(backend, video):
 
 
 def test_many_windows_give_every_outcome(backend, monkeypatch):
-    monkeypatch.setattr(backend, "budget", Budget(100, 200, 1 << 20))
+    monkeypatch.setattr(backend, "budget", Budget(100, 200, 300, 1 << 20))
     prompts = text_prompts(30)
     assert all(isinstance(result, Reading) for result in readings(backend, prompts))
     assert readings(backend, []) == []

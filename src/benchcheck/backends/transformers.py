@@ -45,18 +45,17 @@ class Budget:
     row_tokens: int
     """Nodes of a tree, unless a prompt alone is longer."""
     batch_tokens: int
-    """Nodes of all trees that run side by side."""
+    """Nodes of all trees that run side by side, padding included."""
+    window_tokens: int
+    """Nodes that are planned together, so that rows of like length find each other. Short on a CPU, where two windows
+    run side by side and even 3 videos should make two."""
     memory_bytes: int
     """Frame features that are remembered."""
 
     @classmethod
     def of(cls, device: str) -> Budget:
         """Return the budget for a device type."""
-        return cls(1024, 16_384, 2 << 30) if device == "cuda" else cls(256, 1024, 256 << 20)
-
-
-_WINDOW = 2
-"""Batches that are planned together, so that rows of like length find each other and little is held back."""
+        return cls(1024, 16_384, 32_768, 2 << 30) if device == "cuda" else cls(256, 1024, 1024, 256 << 20)
 
 
 class TransformersBackend:
@@ -111,7 +110,7 @@ class TransformersBackend:
         """
         window = self._window()
         running: deque[Future[list[Outcome]]] = deque()
-        full = _WINDOW * self.budget.batch_tokens
+        full = self.budget.window_tokens
         for index, prompt in enumerate(prompts):
             alike = index > 0 and _alike(prompts[index - 1], prompt)
             if window.nodes > (2 * full if alike else full):
