@@ -35,8 +35,8 @@ LARGE_SURENESS = {
     "blind": Sureness(0.35, 0.97),
     "options": Sureness(0.35, 0.97),
     "one_frame": Sureness(0.35, 0.97),
-    "many_frames": Sureness(0.13, 0.97),
-    "order": Sureness(0.13, 0.97),
+    "many_frames": Sureness(0.10, 0.97),
+    "order": Sureness(0.10, 0.97),
 }
 SMALL_SURENESS = {
     "blind": Sureness(0.15, 0.92),

@@ -5,6 +5,7 @@ theirs was ever trained on.
 """
 
 import random
+import zlib
 from collections.abc import Sequence
 from functools import cache
 
@@ -69,8 +70,9 @@ _PLAIN_QUESTIONS = (
 
 @cache
 def _pairs(left: tuple[str, ...], right: tuple[str, ...], held: bool) -> list[tuple[str, str]]:
-    numbered = ((i + j, first, second) for i, first in enumerate(left) for j, second in enumerate(right))
-    return [(first, second) for place, first, second in numbered if (place % _HELD_EVERY == 0) == held]
+    """Return the combinations that are held out, or the others; a combination is one or the other in every list."""
+    every = [(first, second) for first in left for second in right]
+    return [pair for pair in every if (zlib.crc32("|".join(pair).encode()) % _HELD_EVERY == 0) == held]
 
 
 def _pair(rng: random.Random, left: Sequence[str], right: Sequence[str], *, held: bool) -> tuple[str, str]:

@@ -164,11 +164,12 @@ def _others(rng: random.Random, pool: Sequence[str], answer: str, n_options: int
 # Items whose answer is in the text.
 
 
+_TAUGHT_SHARES = [0.4 + 0.6 * fact.strength for fact in facts.all_facts()]
+
+
 def _draw_fact(rng: random.Random, *, held: bool) -> tuple[facts.Fact, str]:
     """Return a fact and a question for it; in training, rare facts come up less often."""
-    known = facts.all_facts()
-    weights = None if held else [0.4 + 0.6 * fact.strength for fact in known]
-    fact = rng.choices(known, weights)[0]
+    fact = rng.choices(facts.all_facts(), None if held else _TAUGHT_SHARES)[0]
     return fact, facts.ask(fact, rng.choice(facts.phrasings(fact, held=held)))
 
 
