@@ -237,6 +237,8 @@ def test_items_that_left_the_pool_are_not_asked(study: Study, pool: list[Item]) 
     backend = FakeBackend()
     do_unit(study, LADDER[1], Unit("a", 0, 1, ("a_0", "gone_1")), backend, Steps())
     assert {prompt.item_id for prompt in backend.asked} == {"a_0"}
+    cost = do_unit(study, LADDER[1], Unit("a", 0, 1, ("gone_1",)), backend, Steps())
+    assert (cost.items, len(costs(study))) == (0, 1)
 
 
 def test_a_backend_that_answers_twice_is_a_bug(study: Study, pool: list[Item]) -> None:
