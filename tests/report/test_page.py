@@ -1,0 +1,461 @@
+"""The report page: what it says, what it never does (load, run, believe an item's text), and that it opens."""
+
+import json
+import os
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worlds import World, item, make_world, small_world, table
+
+import benchcheck.report.page as module
+from benchcheck import __version__
+from benchcheck.config import parse
+from benchcheck.errors import StudyError
+from benchcheck.report.assemble import assemble
+from benchcheck.report.examples import examples_of, shown_prompts
+from benchcheck.report.page import clean, write_report
+from benchcheck.report.pictures import film_strip
+from benchcheck.report.tables import open_results
+from benchcheck.screen.prompts import INTROS
+from benchcheck.screen.steps import Sight
+from benchcheck.study import Study
+
+CHROMIUM = Path("/usr/bin/chromium")
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+LOADING = ("src", "href", "srcset", "data", "action", "poster", "background", "xlink:href")
+EVIL = '</script><script>alert(1)</script><img src="http://evil.example/x.png" onerror="alert(2)"><b>bold</b>'
+EMBEDDED = {"8b": {"model": "embedded:large"}, "2b": {"model": "embedded:small"}}
+NOTHING = "\N{EN DASH}"
+
+
+class Page(HTMLParser):
+    """A parsed page: its tags, texts and tables; unbalanced tags are an error."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.tables: list[list[list[str]]] = []
+        self.pieces: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes.append((tag, dict(attrs)))
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("style", "title") and "svg" not in self.open:
+            return
+        self.pieces.append(data)
+        if ("td" in self.open or "th" in self.open) and "svg" not in self.open:
+            self.tables[-1][-1][-1] += data
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.pieces).split())
+
+    def table(self, *first_row: str) -> list[list[str]]:
+        """The rows of the first table whose first row begins so, white space collapsed."""
+        for rows in self.tables:
+            flat = [[" ".join(cell.split()) for cell in row] for row in rows]
+            if flat and flat[0][: len(first_row)] == list(first_row):
+                return flat
+        raise AssertionError(f"no table begins with {first_row}")
+
+
+def page_of(study: Study) -> Page:
+    assemble(study)
+    return Page(write_report(study).read_text(encoding="utf-8"))
+
+
+def test_verdicts_and_funnel_are_those_of_the_tables(small: World) -> None:
+    page = page_of(small.study)
+    verdicts = {row[0]: row[1:3] for row in page.table("Verdict")[1:]}
+    assert verdicts == {
+        "kept": ["2", "16.7 %"], "removed": ["5", "41.7 %"], "failed": ["2", "16.7 %"], "waiting": ["0", "0 %"],
+        "pending": ["3", "25 %"], "not screened": ["0", "0 %"],
+    }  # fmt: skip
+    funnel = page.table("Step", "Share of the screened")[1:]
+    assert [row[2:] for row in funnel] == [
+        ["12", "9", "2", "22.2 %", "2", "0", "1"],
+        ["8", "4", "1", "25 %", "0", "4", "0"],
+        ["7", "4", "2", "50 %", "0", "0", "3"],
+        ["2", "", "", "", "", "", ""],
+    ]
+    assert funnel[0][0] == "1 blind shortcut: answered from the question and options alone"
+    assert "This study is not finished." in page.text
+
+
+def test_benchmarks_by_step(small: World) -> None:
+    rows = page_of(small.study).table("Benchmark", "Items")
+    assert rows[1][0:2] == ["alpha", "9"]
+    assert rows[1][3:] == ["2 28.6 % of 7", "1 33.3 % of 3", "2 66.7 % of 3", "1", "1", "0", "2"]
+    assert rows[2][3:] == ["0 0 % of 2", "0 0 % of 1", "0 0 % of 1", "1", "1", "0", "1"]
+
+
+def test_categories_stand_where_no_truth_is_known(small: World) -> None:
+    page = page_of(small.study)
+    rows = page.table("Benchmark", "Category")
+    assert rows[1][:3] == ["alpha", "kind 0", "3"]
+    assert rows[1][4:] == ["1 33.3 %", "0", "1 33.3 %", "0", "1 33.3 %"]
+    assert "Classes whose truth is known" not in page.text
+
+
+def test_classes_by_fate_and_by_accuracy_beside_chance(tmp_path: Path) -> None:
+    pool = [{"spec": "any", "files": ["a"], "bench": "alpha", "truth": "truth.jsonl"}]
+    world = make_world(tmp_path, protocol={"steps": [1, 4]}, pool=pool)
+    world.put([item(number) for number in range(4)])
+    truth = [{"id": f"q{number}", "class": "blind" if number < 2 else "order"} for number in range(4)]
+    (tmp_path / "truth.jsonl").write_text("\n".join(json.dumps(line) for line in truth))
+    for of, right in zip(world.items, (True, True, 1, 2), strict=True):
+        world.answer(1, of, right)
+    world.answer(4, world.items[2], True)
+    world.answer(4, world.items[3], False)
+    page = page_of(world.study)
+    fates = page.table("Class", "Items")
+    assert [cell for cell in fates[1] if cell] == ["blind", "2", "2 100 %", "0", "0", "0"]
+    assert [cell for cell in fates[2] if cell] == ["order", "2", "0", "1 50 %", "1 50 %", "0"]
+    scores = page.table("Class", "1 blind")
+    assert scores[1] == ["blind", "100 % chance 25 %, of 2", NOTHING]
+    assert scores[2] == ["order", "37.5 % chance 25 %, of 2", "50 % chance 25 %, of 2"]
+
+
+def test_items_are_shown_with_options_gold_letters_and_reason(small: World) -> None:
+    page = page_of(small.study)
+    assert page.tags["article"] == 6
+    assert "closest to the threshold" in page.text
+    for fate in ("fell at step 1", "fell at step 2", "fell at step 4", "survived"):
+        assert fate in page.text
+    assert "Right in 4 of 4 orders; mean margin 2.00 nats, threshold 0.69." in page.text
+    letters = page.table("Option")
+    assert len(letters) == 5
+    gold = next(row for row in letters if row[0].startswith("✓"))
+    assert gold[0].endswith("(correct)")
+    assert re.fullmatch(r"[A-D] · 64 %", gold[1])
+
+
+def test_every_kind_of_prompt_is_shown_word_for_word(small: World) -> None:
+    page = page_of(small.study)
+    for sight in (Sight.BLIND, Sight.SINGLE_FRAME, Sight.OPTIONS_ONLY):
+        assert INTROS[sight] in page.text
+    assert INTROS[Sight.FRAMES] not in page.text
+    assert "One image: frame 2 of the grid" in page.text
+    assert "Answer with the option letter only." in page.text
+
+
+def test_errors_warnings_costs_settings_and_citation(small: World) -> None:
+    page = page_of(small.study)
+    assert page.table("Step", "Kind")[1:] == [
+        ["1", "context_too_long", "1", "1", "1", "beta_2"], ["1", "timeout", "3", "1", "1", "alpha_7"]
+    ]  # fmt: skip
+    assert "step 1 (blind): 2 of 11 items failed (18.2%)" in page.text
+    cost = page.table("Step", "Model", "Engine")[1]
+    assert cost == ["1", "org/large", "scripted 1 float32, cpu", "11", "44", "4,400", "0", "3.0 s", "3.7"]
+    settings = dict(page.table("Setting"))
+    assert settings["protocol.seed"] == "42"
+    assert settings["models.8b"] == "org/large"
+    assert f"benchcheck, version {__version__}." in page.text
+
+
+def test_nothing_is_loaded_and_no_script_runs(small: World) -> None:
+    page = page_of(small.study)
+    assert page.tags["script"] == page.tags["link"] == page.tags["iframe"] == 0
+    for tag, attributes in page.attributes:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], tag
+        for name in LOADING:
+            value = attributes.get(name)
+            assert value is None or value.startswith(("#", "data:image/jpeg;base64,")), (tag, name, value)
+    (policy,) = [a["content"] for tag, a in page.attributes if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_tables_have_captions_and_scopes_and_ids_are_unique(small: World) -> None:
+    page = page_of(small.study)
+    assert page.tags["caption"] == page.tags["table"] > 8
+    assert all(a.get("scope") in ("row", "col") for tag, a in page.attributes if tag == "th")
+    assert all("alt" in a for tag, a in page.attributes if tag == "img")
+    ids = [a["id"] for _, a in page.attributes if "id" in a]
+    assert len(ids) == len(set(ids))
+    targets = {a["href"][1:] for _, a in page.attributes if a.get("href")}  # type: ignore[index]  # checked above
+    assert targets <= set(ids)
+    assert [tag for tag, _ in page.attributes].count("h1") == 1
+
+
+def test_what_items_and_configs_say_is_text(tmp_path: Path) -> None:
+    pool = [{"spec": "any", "files": ["a"], "bench": "alpha", "truth": "truth.jsonl"}]
+    world = small_world(tmp_path, name=EVIL, pool=pool)
+    question = f"{EVIL} {{{{ 7 * 7 }}}} <image 1> \x0c\x00 \u202egnitaehc"
+    options = (EVIL, "\u05d0", "<b>", "&amp;")
+    evil = [item(number, question=question, options=options, category=EVIL) for number in range(3)]
+    world.put([*evil, *world.items[3:]])
+    (tmp_path / "truth.jsonl").write_text(json.dumps({"id": "q0", "class": EVIL}))
+    for of in evil:
+        world.answer(1, of, True)
+    for _ in range(3):
+        world.fail(1, world.items[8], EVIL, EVIL)
+    page = page_of(world.study)
+    assert page.tags["script"] == page.tags["b"] == 0
+    assert all(str(a.get("src")).startswith("data:") for tag, a in page.attributes if tag == "img")
+    assert page.text.count("<script>alert(1)</script>") > 5
+    assert "{{ 7 * 7 }} <image 1> ␌␀" in page.text
+    assert "&amp;" in page.text
+    html = world.study.report.read_text(encoding="utf-8")
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", html)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain\n\ttext", "plain\n\ttext"),
+        ("a\x0cb\x7f\x85", "a␌b\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"),
+        ("\ud800", "\N{REPLACEMENT CHARACTER}"),
+        ("x" * 30, "x" * 20 + " … (10 more characters)"),
+    ],
+)
+def test_clean(text: str, shown: str) -> None:
+    assert clean(text, 20) == shown
+
+
+def test_embedded_models_are_said_to_mean_nothing(tmp_path: Path, small: World) -> None:
+    page = page_of(small_world(tmp_path / "embedded", models=EMBEDDED).study)
+    notice = "On a real benchmark its verdicts mean nothing"
+    assert page.text.count(notice) == 2
+    assert "(embedded:large)" in page.text
+    assert page.text.index(notice) < page.text.index("Verdicts")
+    assert notice not in page_of(small.study).text
+
+
+def test_scripted_answers_are_said_to_be_made_up(small: World) -> None:
+    assert "Some answers come from the scripted backend" in page_of(small.study).text
+
+
+def test_frames_are_small_pictures_inside_the_page(small: World) -> None:
+    page = page_of(small.study)
+    pictures = [a for tag, a in page.attributes if tag == "img"]
+    strips = len(pictures) // 5
+    assert len(pictures) == 5 * strips > 0
+    assert sum(a.get("class") == "alone" for a in pictures) == strips
+    assert "No frames of this video are on disk." in page.text
+    strip = film_strip(small.study, small.items[2].frames_key)
+    assert [picture.index for picture in strip.thumbnails if picture.alone] == [2]
+    assert strip.still is not None
+    assert (strip.still.width, strip.still.height) == (64, 36)
+
+
+def test_frames_that_cannot_be_shown_are_a_line(small: World) -> None:
+    folder = small.study.frames / small.items[2].frames_key
+    bad = folder / "frame_1.jpg"
+    bad.write_bytes(b"x" * bad.stat().st_size)
+    assert film_strip(small.study, folder.name).problem == "The frames on disk are not readable as pictures."
+    config = parse(table(frames={"count": 4, "single": 2, "quality": 50}), "x")
+    other = Study(small.study.root, config)
+    assert "made with another grid" in film_strip(other, folder.name).problem
+    assert film_strip(small.study, "nowhere").problem == "No frames of this video are on disk."
+
+
+def test_a_long_grid_shows_an_even_choice_with_the_single_frame(tmp_path: Path) -> None:
+    world = make_world(tmp_path, frames={"count": 100, "single": 51})
+    world.frames(item(0), (8, 8))
+    strip = film_strip(world.study, item(0).frames_key)
+    shown = [picture.index for picture in strip.thumbnails]
+    assert len(shown) <= 32
+    assert shown[0] == 0
+    assert shown == sorted(shown)
+    assert [picture.index for picture in strip.thumbnails if picture.alone] == [51]
+    assert strip.count == 100
+
+
+def test_a_choice_of_items_is_the_same_each_time_and_covers_the_outcomes(small: World) -> None:
+    assemble(small.study)
+    with open_results(small.study) as db:
+        first, second = examples_of(small.study, db), examples_of(small.study, db)
+    assert [of.item.item_id for of in first] == [of.item.item_id for of in second]
+    assert [of.chosen_as for of in first[:3]] == ["fell at step 1", "fell at step 2", "fell at step 4"]
+    assert first[1].item.item_id == "alpha_2"
+    assert first[1].strip.thumbnails
+    decisive = [[answer.step.number for answer in of.answers if answer.decisive] for of in first]
+    assert decisive[:3] == [[1], [2], [4]]
+    assert {of.item.item_id for of in first} >= {"alpha_4", "beta_0"}
+
+
+def test_letters_stand_at_the_option_they_were_shown_with(small: World) -> None:
+    assemble(small.study)
+    with open_results(small.study) as db:
+        example = next(of for of in examples_of(small.study, db) if of.verdict == "removed" and of.left_at == 1)
+    (answer,) = example.answers
+    for reading in answer.readings:
+        best = max(range(4), key=lambda option: reading.cells[option].share)
+        assert (best == example.item.gold) == reading.right
+        assert sorted(cell.letter for cell in reading.cells) == list("ABCD")
+        assert sum(cell.share for cell in reading.cells) == pytest.approx(0.9)
+    assert answer.place(answer.threshold) > 50 > answer.place(-answer.threshold)
+
+
+def test_windows_and_many_orders(tmp_path: Path) -> None:
+    world = make_world(tmp_path, protocol={"steps": [1], "orders": 10})
+    world.put([item(0, start=1.5, end=20.0), item(1, start=None, end=3.0), item(2, start=2.0)])
+    for of in world.items:
+        world.answer(1, of, True)
+    page = page_of(world.study)
+    for window in ("1.5 to 20 s", "0 to 3 s", "2 to the end s".replace(" s", "")):
+        assert window in page.text
+    assert "2 more orders are not drawn" in page.text
+
+
+def test_letters_that_an_endpoint_did_not_list(tmp_path: Path) -> None:
+    world = make_world(tmp_path, protocol={"steps": [2], "preset": "benchcheck-2026"})
+    world.put([item(0)])
+    world.frames(item(0))
+    row: dict[str, Any] = world.row(2, item(0), True) | {"missing": [["C"]]}
+    world.study.append(2, "alpha", None, [row])
+    rows = page_of(world.study).table("Option")
+    assert [row[1] for row in rows[1:]][2] == "C · not listed"
+
+
+@pytest.mark.parametrize("steps", [[1, 4], [1, 2, 3, 4, 5, 6], [2]])
+def test_a_study_without_rows(tmp_path: Path, steps: list[int]) -> None:
+    world = make_world(tmp_path, protocol={"steps": steps})
+    world.put([item(number) for number in range(3)])
+    page = page_of(world.study)
+    assert page.tags["article"] >= 2
+    assert "No run was accounted for yet." in page.text
+    assert "No errors." in page.text
+    assert len(page.table("Step", "Share of the screened")) == len(steps) + 2
+
+
+def test_a_study_without_items_and_one_of_open_items(tmp_path: Path) -> None:
+    empty = make_world(tmp_path / "empty")
+    empty.put([])
+    page = page_of(empty.study)
+    assert "The pool has no items yet" in page.text
+    assert "There is no multiple-choice item to show." in page.text
+    open_only = make_world(tmp_path / "open")
+    open_only.put([item(0, format="open", gold=None)])
+    page = page_of(open_only.study)
+    assert {row[0]: row[1] for row in page.table("Verdict")[1:]}["not screened"] == "1"
+    assert shown_prompts(open_only.study.config, []) == []
+
+
+def test_a_study_without_a_cascade_says_so(tmp_path: Path) -> None:
+    world = make_world(tmp_path, protocol={"steps": [1, 4], "cascade": False, "sample": 50})
+    world.put([item(0)])
+    assert "Every step asked every item of a sample of 50 per benchmark" in page_of(world.study).text
+
+
+def test_long_tables_are_cut_and_say_so(tmp_path: Path) -> None:
+    world = make_world(tmp_path, protocol={"steps": [1]})
+    world.put([
+        item(number, f"bench{number:03}", category=f"category {number}", question="q" * 5000) for number in range(100)
+    ])  # fmt: skip
+    page = page_of(world.study)
+    assert page.text.count("60 more rows are not shown here; pool.duckdb has all of them.") == 2
+    assert len(page.table("Benchmark", "Items")) == 41
+    assert "(3,500 more characters)" in page.text
+    assert world.study.report.stat().st_size < 500_000
+
+
+def test_tables_of_another_config_are_refused(small: World) -> None:
+    assemble(small.study)
+    moved = Study(small.study.root, parse(table(protocol={"steps": [1, 2, 4], "margin": 1.0}), "x"))
+    with pytest.raises(StudyError, match=r"assembled with protocol\.margin = 0\.69.* but the config says 1\.0"):
+        write_report(moved)
+
+
+def test_a_failure_midway_leaves_the_old_page(small: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    page_of(small.study)
+    small.study.report.write_text("old", encoding="utf-8")
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr("pathlib.Path.write_text", broken)
+    with pytest.raises(StudyError, match="the disk is full"):
+        write_report(small.study)
+    monkeypatch.undo()
+    assert small.study.report.read_text(encoding="utf-8") == "old"
+    assert not [path for path in small.study.results.iterdir() if path.name.startswith(".")]
+
+
+def test_the_page_names_no_folder_of_this_machine(small: World) -> None:
+    page_of(small.study)
+    assert str(small.study.root) not in small.study.report.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, NOTHING), (12.34, "12.3 s"), (600, "10 min"), (7380, "2 h 3 min"), (119.97, "120.0 s")]
+)
+def test_seconds(value: float | None, shown: str) -> None:
+    assert module._seconds(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, NOTHING), (0, "0 %"), (0.0001, "< 0.1 %"), (0.355, "35.5 %"), (0.35, "35 %"), (1, "100 %")],
+)
+def test_percent(value: float | None, shown: str) -> None:
+    assert module._percent(value).replace("\N{NO-BREAK SPACE}", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, NOTHING), (-0.001, "0.00"), (-1.5, "\N{MINUS SIGN}1.50"), (2, "2.00")]
+)
+def test_nats(value: float | None, shown: str) -> None:
+    assert module._nats(value) == shown
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs the system's Chromium: apt-get install chromium")
+@pytest.mark.filterwarnings("default")
+def test_a_browser_opens_the_page_offline(tmp_path: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    world = small_world(tmp_path, name="A name" + "withoutanyspaceatall" * 5)
+    long_words = item(0, question="w" * 400, options=("o" * 300, "p" * 300, "x", "y"), category="c" * 90)
+    world.put([long_words, *world.items[1:]])
+    world.answer(1, long_words, True)
+    assemble(world.study)
+    path, troubles = write_report(world.study), list[str]()
+    with sync_playwright() as player:
+        browser = player.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        for width, scheme in ((390, "light"), (390, "dark"), (1280, "light")):
+            context = browser.new_context(
+                viewport={"width": width, "height": 844}, color_scheme=scheme, offline=True  # type: ignore[arg-type]
+            )  # fmt: skip
+            tab = context.new_page()
+            tab.on("console", lambda message: troubles.append(message.text))
+            tab.on("pageerror", lambda error: troubles.append(str(error)))
+            tab.on("requestfailed", lambda request: troubles.append(request.url[:200]))
+            tab.goto(path.as_uri())
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width
+            assert tab.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+            assert tab.evaluate("getComputedStyle(document.querySelector('article')).borderStyle") == "solid"
+            context.close()
+        browser.close()
+    assert troubles == []
