@@ -46,12 +46,12 @@ class Plain:
     """One ordinary forward of the whole model per prompt, as transformers' own examples do it."""
 
     def __init__(self, folder):
-        from transformers import AutoTokenizer, Qwen3VLForConditionalGeneration
+        from transformers import AutoModelForImageTextToText, AutoTokenizer
         from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.processor = Qwen2VLImageProcessorPil.from_pretrained(folder)
-        self.model = Qwen3VLForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval()
+        self.model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
         self.image = self.model.config.image_token_id
 
     def inputs(self, prompt):
@@ -121,6 +121,23 @@ def test_odd_sizes_mixed_with_text_read_as_separate_forwards_do(backend, plain, 
     mixed = tuple(path for number in range(4) for path in video(number, 2))
     prompts = frame_prompts(mixed, 2) + text_prompts(1) + frame_prompts(video(3, 1), 1, Sight.SINGLE_FRAME, "s")
     assert_as_plain(backend, plain, prompts)
+
+
+def test_a_mixture_of_experts_reads_as_separate_forwards_do(damaged, video):
+    """Random weights in the layout of Qwen3VLMoe: two layers of four experts."""
+    from transformers import Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration
+
+    given = json.loads((damaged / "config.json").read_text())
+    text = {key: value for key, value in given["text_config"].items() if key != "model_type"}
+    vision = {key: value for key, value in given["vision_config"].items() if key != "model_type"}
+    text |= {"num_hidden_layers": 2, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
+    tokens = {key: value for key, value in given.items() if key.endswith("_token_id")}
+    torch.manual_seed(0)
+    config = Qwen3VLMoeConfig(text_config=text, vision_config=vision, **tokens)
+    Qwen3VLMoeForConditionalGeneration(config).save_pretrained(damaged)
+    opened = TransformersBackend(ModelSpec(str(damaged)))
+    assert_as_plain(opened, Plain(damaged), text_prompts(1) + frame_prompts(video(0, 4), 2))
+    opened.close()
 
 
 def test_readings_do_not_depend_on_the_batch(backend, video):
