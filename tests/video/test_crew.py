@@ -62,7 +62,7 @@ def test_its_own_alarm_is_a_time_out() -> None:
 
 def test_a_worker_that_cannot_start_is_one_line() -> None:
     command = (sys.executable, "-c", "import sys; sys.exit('no module named av')")
-    with pytest.raises(RunError, match="cannot start: .* no module named av"):
+    with pytest.raises(RunError, match=r"cannot start: .* no module named av"):
         list(work_through([(0, {})], {}, 2, command))
 
 

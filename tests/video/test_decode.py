@@ -6,7 +6,6 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from clips import KINDS, SHORT_GOP, Clip, number_of
 from PIL import Image
 
 from benchcheck.video import decode, opened
@@ -14,6 +13,8 @@ from benchcheck.video.decode import Video
 from benchcheck.video.faults import VideoError
 from benchcheck.video.grid import grid_times
 from benchcheck.video.picture import Spec, decoder_versions
+
+from .clips import KINDS, SHORT_GOP, Clip, number_of
 
 SPEC = Spec(count=32, long_side=448, quality=85)
 EXPECTED_S = {"vfr.mp4": 63 * 63 * 7 + 63 * 11}

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clips import SHORT_GOP, Clip, number_of
-from test_decode import damaged
 
 from benchcheck.video import draw as drawing
 from benchcheck.video.draw import draw
@@ -14,6 +12,9 @@ from benchcheck.video.frames import clean_leftovers
 from benchcheck.video.picture import Spec
 from benchcheck.video.store import Outcome
 from benchcheck.video.task import Task
+
+from .clips import SHORT_GOP, Clip, number_of
+from .test_decode import damaged
 
 SPEC = Spec(count=32, long_side=128, quality=85)
 

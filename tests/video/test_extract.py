@@ -15,7 +15,6 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from clips import Clip
 from PIL import Image
 
 from benchcheck.config import Frames, PoolSource, Videos
@@ -26,7 +25,16 @@ from benchcheck.video.extract import FramesProgress, extract_frames
 from benchcheck.video.faults import CURES
 from benchcheck.video.frames import FrameSet, load_frames
 from benchcheck.video.store import last_outcomes
-from conftest import item
+
+from .clips import Clip
+from .studies import CONFIG_TEXT, item
+
+RUN = """
+import sys
+from benchcheck.study import Study
+from benchcheck.video.extract import extract_frames
+print(extract_frames(Study.open(sys.argv[1]), workers=int(sys.argv[2])).failed)
+"""
 
 
 def real_clips() -> list[Path]:
@@ -119,9 +127,7 @@ def test_ready_sets_are_left_alone_and_failed_ones_tried_again(study: Study, cli
 
 def test_given_items_only_and_open_ones_never(study: Study, clip: Callable[[str], Path]) -> None:
     shutil.copy(clip("cfr.mp4"), study.root / "videos" / "a.mp4")
-    opened = item("a.mp4").__class__(
-        **{name: getattr(item("a.mp4"), name) for name in item("a.mp4").__dataclass_fields__} | {"format": "open"}
-    )
+    opened = item("a.mp4", form="open")
     summary = extract_frames(study, items=[opened, item("a.mp4", start=0.5, end=1.5)])
     assert summary.made == 1
     assert study.frames_ready() == {item("a.mp4", start=0.5, end=1.5).frames_key}
@@ -219,10 +225,9 @@ def test_ctrl_c_ends_the_workers_and_leaves_no_temporary_folder(study: Study, cl
 def test_two_runs_at_once_make_each_set_once(study: Study, clip: Callable[[str], Path]) -> None:
     for number in range(4):
         shutil.copy(clip("cfr.mp4"), study.root / "videos" / f"{number}.mp4")
-    (study.root / "benchcheck.toml").write_text('study_version = 1\n[models.8b]\nmodel="m"\n[models.2b]\nmodel="m"\n')
+    (study.root / "benchcheck.toml").write_text(CONFIG_TEXT)
     study.write_pool([item(f"{n}.mp4", number=n) for n in range(4)])
-    run = [sys.executable, "-c", f"from benchcheck.study import Study\nfrom benchcheck.video.extract import extract_frames\n"
-           f"print(extract_frames(Study.open({str(study.root)!r}), workers=1).failed)"]  # fmt: skip
+    run = [sys.executable, "-c", RUN, str(study.root), "1"]
     both = [subprocess.Popen(run, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [each.communicate(timeout=60)[0].strip() for each in both] == ["0", "0"]
     assert sorted(os.listdir(study.frames)) == sorted(item(f"{n}.mp4", number=n).frames_key for n in range(4))
@@ -269,11 +274,10 @@ def test_killed_and_continued_is_byte_identical_to_undisturbed(
     clips = [Clip(200, 640, 360, first=number).write(tmp_path / f"{number}.mp4") for number in range(2)]
     for number in range(40):
         shutil.copy(clips[number % 2], study.root / "videos" / f"{number}.mp4")
-    (study.root / "benchcheck.toml").write_text('study_version = 1\n[models.8b]\nmodel="m"\n[models.2b]\nmodel="m"\n')
+    (study.root / "benchcheck.toml").write_text(CONFIG_TEXT)
     items = [item(f"{n}.mp4", number=n) for n in range(40)]
     study.write_pool(items)
-    run = [sys.executable, "-c", f"from benchcheck.study import Study\nfrom benchcheck.video.extract import extract_frames\n"
-           f"extract_frames(Study.open({str(study.root)!r}), workers=2)"]  # fmt: skip
+    run = [sys.executable, "-c", RUN, str(study.root), "2"]
     for stop_at in (3, 12, 25):
         with subprocess.Popen(run, start_new_session=True) as process:
             deadline = time.monotonic() + 60

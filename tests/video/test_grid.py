@@ -1,4 +1,5 @@
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -33,7 +34,7 @@ def test_grid_times_lie_inside_evenly_spaced_and_symmetric(start: Fraction, leng
     times = grid_times(start, start + length, count)
     assert len(times) == count
     assert start < times[0] <= times[-1] < start + length
-    assert {later - earlier for earlier, later in zip(times, times[1:], strict=False)} <= {length / count}
+    assert {later - earlier for earlier, later in pairwise(times)} <= {length / count}
     assert times[0] - start == start + length - times[-1]
 
 

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,5 +49,5 @@ def test_runs_cover_every_wanted_frame_once_and_in_order(gops: int, size: int, d
         covered = set(packets.pts[run.first : run.last + 1])
         assert set(run.wanted) <= covered
         assert run.key == packets.pts[run.first]
-    for before, after in zip(runs, runs[1:], strict=False):
+    for before, after in pairwise(runs):
         assert after.first > before.last + SEEK_COST

@@ -24,7 +24,8 @@ from benchcheck.video.store import (
     record,
     videos_of,
 )
-from conftest import MODELS
+
+from .studies import MODELS
 
 ROOT = Path("/study")
 
@@ -185,7 +186,8 @@ def test_torn_and_foreign_lines_are_skipped(study: Study) -> None:
     record(study, [Outcome("k", "f", "ready")])
     with study.video_manifest.open("a") as file:
         file.write(
-            '[1]\n{"key": "only"}\n{"key": 1, "frames_key": 2, "status": 3, "content_hash": 4, "error": 5}\n{"key": "k", "fra'
+            '[1]\n{"key": "only"}\n{"key": 1, "frames_key": 2, "status": 3, "content_hash": 4, "error": 5}\n'
+            '{"key": "k", "fra'
         )
     record(study, [Outcome("k", "g", "ready")])
     assert set(last_outcomes(study)) == {"f", "g"}
