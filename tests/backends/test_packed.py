@@ -45,7 +45,7 @@ def test_mask_is_the_relation_of_ancestors(given_prompts):
     for path in tree.paths:
         for depth, node in enumerate(path):
             expected[node, path[: depth + 1]] = True
-    assert (ancestors(tree.post) == expected).all()
+    assert (ancestors(np.arange(len(tree.post)), tree.post) == expected).all()
 
 
 @given(prompts, st.randoms(use_true_random=False))

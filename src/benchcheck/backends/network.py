@@ -163,12 +163,10 @@ class Network:
         """Return bool [rows, 1, width, width]; padding sees only itself, since a softmax over nothing is NaN."""
         import torch
 
-        mask = np.zeros((len(rows), 1, width, width), dtype=np.bool_)
-        mask[:, 0, np.arange(width), np.arange(width)] = True
-        for index, row in enumerate(rows):
-            n = len(row.tree.symbols)
-            mask[index, 0, :n, :n] = ancestors(row.tree.post)
-        return torch.from_numpy(mask).to(self.device)
+        node = np.arange(width)
+        post = np.stack([np.concatenate([row.tree.post, node[len(row.tree.post) :] + 1]) for row in rows])
+        mask: torch.Tensor = ancestors(torch.arange(width, device=self.device), torch.from_numpy(post).to(self.device))
+        return mask[:, None]
 
 
 def _stack(parts: Sequence[Ints], width: int) -> Ints:

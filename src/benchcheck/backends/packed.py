@@ -8,6 +8,7 @@ see in its own prompt.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -98,10 +99,14 @@ def pack(prompts: Sequence[Ints]) -> Tree:
     return Tree(symbols=np.concatenate([before[:0], *new]), post=post[:n], paths=tuple(paths))
 
 
-def ancestors(post: Ints) -> Bools:
-    """Return bool [n, n], True where node q (row) may see node k (column): k is q or stands on its way to the root."""
-    node = np.arange(len(post))
-    return (node[None, :] <= node[:, None]) & (node[:, None] < post[None, :])
+def ancestors(node: Any, post: Any) -> Any:
+    """Return bool [..., n, n], True where node q (row) may see node k (column): k is q or is on its way to the root.
+
+    Args:
+        node: 0 to n - 1, an array or a tensor, so that a mask can be made where it is used.
+        post: [..., n] of the same kind, see `Tree`. A node whose post is the next one is seen by itself alone.
+    """
+    return (node <= node[:, None]) & (node[:, None] < post[..., None, :])
 
 
 def mrope_positions(length: int, images: Sequence[tuple[int, int, int]]) -> Ints:
