@@ -7,7 +7,7 @@ import pytest
 
 from benchcheck.video import draw as drawing
 from benchcheck.video.draw import draw
-from benchcheck.video.faults import READY
+from benchcheck.video.faults import CURES, READY
 from benchcheck.video.frames import clean_leftovers
 from benchcheck.video.picture import Spec
 from benchcheck.video.store import Outcome
@@ -135,3 +135,8 @@ def test_a_video_too_large_for_memory(
 
     monkeypatch.setattr(drawing, "Video", greedy)
     assert drawn(clip("cfr.mp4"), tmp_path)["k"].status == "unsupported"
+
+
+def test_the_page_names_every_status() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "frames.md").read_text()
+    assert [status for status in (READY, *CURES) if f"`{status}`" not in page] == []
