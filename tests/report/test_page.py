@@ -254,6 +254,15 @@ def test_scripted_answers_are_said_to_be_made_up(small: World) -> None:
     assert "Some answers come from the scripted backend" in page_of(small.study).text
 
 
+def test_rows_written_after_assembling_are_said_to_be_missing(small: World) -> None:
+    notice = "Rows or items were written after these tables were assembled"
+    assert notice not in page_of(small.study).text
+    small.answer(4, small.items[6], True)
+    later = small.study.database.stat().st_mtime_ns + 10**9
+    os.utime(small.study.step_file(4, "alpha"), ns=(later, later))
+    assert notice in Page(write_report(small.study).read_text(encoding="utf-8")).text
+
+
 def test_frames_are_small_pictures_inside_the_page(small: World) -> None:
     page = page_of(small.study)
     pictures = [a for tag, a in page.attributes if tag == "img"]

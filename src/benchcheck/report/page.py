@@ -85,7 +85,16 @@ def _notices(study: Study, engines: set[str]) -> list[str]:
         )
     if "scripted" in engines:
         notices.append("Some answers come from the scripted backend: they are made up for tests, no model was asked.")
+    if _is_stale(study):
+        notices.append("Rows or items were written after these tables were assembled: assemble again to see them.")
     return notices
+
+
+def _is_stale(study: Study) -> bool:
+    """Whether the pool or a step's rows are younger than the tables."""
+    sources = [study.pool_file, *(file for step in study.config.steps for file in study.step_files(step.number))]
+    assembled = study.database.stat().st_mtime_ns
+    return any(source.stat().st_mtime_ns > assembled for source in sources if source.exists())
 
 
 def _policy(style: str) -> str:
