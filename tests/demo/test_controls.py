@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -146,7 +144,7 @@ def test_a_painter_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not (tmp_path / "items.jsonl").exists()
 
 
-def test_a_painter_is_a_command(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "benchcheck.demo.controls", str(tmp_path), "1", "0", "1", "2"]
-    subprocess.run(words, check=True)
+def test_a_painter_paints_the_share_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controls.sys, "argv", ["-c", str(tmp_path), "1", "0", "1", "2"])
+    controls._paint_as_told()
     assert [path.name for path in tmp_path.iterdir()] == ["v00001.mp4"]

@@ -35,6 +35,8 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 """The kinds of every class, in turn."""
 _LEAST_SHARE = 16
 """Videos that a process more is worth starting for."""
+_PAINTER = "from benchcheck.demo.controls import _paint_as_told; _paint_as_told()"
+"""Not `-m`, so that a caller's script needs no guard and is not run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,13 @@ def make_controls(
 def draw_controls(n_per_class: int, seed: int) -> list[Control]:
     """Return so many planted items of every class, in a random order, as their files will hold them."""
     rng = random.Random(f"controls|{seed}")
-    scenes = [group for number in range(n_per_class) for group in _questions(rng, number, n_per_class)]
+    start = rng.random()
+    clarities = [(start + place * _GOLDEN) % 1 for place in range(2 * n_per_class)]
+    scenes = [
+        group
+        for number in range(n_per_class)
+        for group in _questions(rng, number, (clarities[number], clarities[number + n_per_class]))
+    ]
     rng.shuffle(scenes)
     named = [(f"v{place:05d}.mp4", item) for place, group in enumerate(scenes) for item in group]
     rng.shuffle(named)
@@ -128,19 +136,17 @@ def _kind(klass: str, number: int) -> str:
     return _KINDS[klass][number % len(_KINDS[klass])]
 
 
-def _questions(rng: random.Random, number: int, n_per_class: int) -> list[list[WorldItem]]:
+def _questions(rng: random.Random, number: int, clarities: tuple[float, float]) -> list[list[WorldItem]]:
     """Return one item of every class, on two scenes of two or three questions each.
 
     One scene changes colour, for many frames and order. The other keeps one, for the questions whose text is enough. A
     question that takes one frame goes where it can be answered.
     """
-    clarity = (number + 0.5) * _GOLDEN % 1
-    other_clarity = (number + n_per_class + 0.5) * _GOLDEN % 1
     n_colours = 2 + number // 2 % 4 if _kind("many_frames", number) == "count" else rng.choice((4, 4, 4, 5))
     if _kind("order", number) in ("first", "last"):
         n_colours = max(n_colours, 3)
-    changing = draw_scene(rng, n_colours=n_colours, clarity=clarity)
-    steady = draw_scene(rng, clarity=other_clarity)
+    changing = draw_scene(rng, n_colours=n_colours, clarity=clarities[0])
+    steady = draw_scene(rng, clarity=clarities[1])
     where = {"many_frames": changing, "order": changing, "blind": steady, "options": steady}
     where["one_frame"] = steady if _kind("one_frame", number) == "colour" else changing
     items = {klass: _held_item(rng, _kind(klass, number), scene) for klass, scene in where.items()}
@@ -198,7 +204,7 @@ def _enough_workers(n_videos: int) -> int:
 def _paint(share: _Share) -> None:
     """Paint all shares: the first here, the others in processes of their own."""
     commands = [
-        [sys.executable, "-m", __spec__.name, *map(str, share._replace(part=part))] for part in range(1, share.parts)
+        [sys.executable, "-c", _PAINTER, *map(str, share._replace(part=part))] for part in range(1, share.parts)
     ]
     with ExitStack() as running:
         others = []
@@ -213,6 +219,12 @@ def _paint(share: _Share) -> None:
                 raise RunError(f"a painter of control videos died ({process.returncode}): {complaint.strip()[-300:]}")
 
 
+def _paint_as_told() -> None:
+    """Paint the share that the command line names; what a process of its own does."""
+    out, *numbers = sys.argv[1:]
+    _paint_share(_Share(out, *map(int, numbers)))
+
+
 def _paint_share(share: _Share) -> None:
     for path, scene in share.scenes.items():
         write_clip(scene, path)
@@ -222,8 +234,3 @@ def _write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     part = path.with_name(f".{path.name}.part")
     part.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     os.replace(part, path)
-
-
-if __name__ == "__main__":
-    _out, *_numbers = sys.argv[1:]
-    _paint_share(_Share(_out, *map(int, _numbers)))

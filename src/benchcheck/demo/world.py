@@ -192,8 +192,10 @@ def _vague(rng: random.Random, scene: Scene, n_options: int, held: bool) -> Worl
 
 def _longest(rng: random.Random, scene: Scene, n_options: int, held: bool) -> WorldItem:
     right = phrases.specific(rng, rng.randrange(2, 4), held=held)
-    wrong = [phrases.specific(rng, 0, held=held) for _ in range(n_options - 1)]
-    return _leak(rng, scene, "longest", [right, *wrong])
+    wrong: set[str] = set()
+    while len(wrong) < n_options - 1:
+        wrong.add(phrases.specific(rng, 0, held=held))
+    return _leak(rng, scene, "longest", [right, *sorted(wrong)])
 
 
 def _misled(rng: random.Random, scene: Scene, n_options: int, held: bool) -> WorldItem:
