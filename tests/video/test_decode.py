@@ -250,3 +250,17 @@ def test_versions_of_what_made_the_pixels() -> None:
     versions = decoder_versions("h264")
     assert versions["name"] == "h264"
     assert all(versions[part][0].isdigit() for part in ("pyav", "libavcodec", "libswscale", "pillow"))
+
+
+@pytest.mark.parametrize("share", [0.3, 0.4, 0.5, 0.6, 0.7])
+def test_a_gap_in_a_broadcast_is_flagged_or_refused(clip: Callable[[str], Path], tmp_path: Path, share: float) -> None:
+    data = clip("broadcast.ts").read_bytes()
+    middle = int(len(data) // 188 * share)
+    (tmp_path / "a.ts").write_bytes(data[: middle * 188] + data[(middle + 5) * 188 :])
+    try:
+        video = Video(str(tmp_path / "a.ts"), SPEC)
+    except VideoError as fault:
+        refusal = fault.status
+    else:
+        refusal = "" if video.timeline().damaged else "nothing was noticed"
+    assert refusal in ("", "damaged")

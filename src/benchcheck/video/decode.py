@@ -38,6 +38,7 @@ class Video:
         self.path, self.spec = path, spec
         self._picture: Picture | None = None
         self._packets: Packets | None = None
+        self._order: list[int] = []
         with self._opened() as (container, stream):
             self.codec = stream.codec_context.name
             self._shape = stream.sample_aspect_ratio
@@ -129,6 +130,8 @@ class Video:
             for frame in frames_of(container, stream, errors, marks=marks):
                 errors.started = True
                 shown.add(frame)
+        if errors.stopped:
+            raise VideoError("cut", f"cannot be read beyond frame {len(shown.pts)}: {errors.stopped}")
         if not shown.pts:
             raise VideoError("no_frames", errors.first or "no frame can be decoded")
         if self.container == "gif" and len(shown.pts) == 1:
@@ -138,28 +141,33 @@ class Video:
     def _placed(self, shown: "_Shown", errors: Errors, marks: Sequence[int]) -> Timeline:
         """Place decoded frames, and the holes between them, in time."""
         pts = shown.pts
-        if None in pts or any(later <= earlier for earlier, later in pairwise(pts)):
+        shown.corrupt = [bad or tick in errors.torn for bad, tick in zip(shown.corrupt, pts, strict=True)]
+        ascending = all(later > earlier for earlier, later in pairwise(pts)) if None not in pts else False
+        # After damage H.264 frames may come out of order; where packets are timed truly, so are their frames.
+        trusted = self.container in _TIMED and errors.count > 0 and len({*pts, None}) == len(pts) + 1
+        self._order = list(range(len(pts)))
+        if not ascending and not trusted:
             # No usable times (a raw stream, B-frames in AVI): frames come at the frame rate, counted.
             if errors.count:
                 raise VideoError("damaged", f"{errors.count} decoding errors: {errors.first}")
             counted, base = tuple(range(len(pts))), 1 / Fraction(self._rate)
-            damaged = _spread(range(len(pts)), shown, frozenset())
+            damaged = _spread(self._order, shown, frozenset())
             return Timeline(counted, len(pts), base, damaged=damaged)
         holes = frozenset(marks) - frozenset(pts) if errors.count else frozenset()
-        holes = frozenset(mark for mark in holes if mark > pts[0])
+        holes = frozenset(mark for mark in holes if mark > min(pts))
         every = tuple(sorted({*pts, *holes}))
-        end = end_tick(every, 0 if every[-1] in holes else shown.durations[-1], self._usual)
+        end = end_tick(every, 0 if every[-1] in holes else shown.durations[pts.index(every[-1])], self._usual)
         places = {tick: index for index, tick in enumerate(every)}
         lost = frozenset(places[hole] for hole in holes)
-        damaged = _spread([places[tick] for tick in pts], shown, lost)
+        self._order = [places[tick] for tick in pts]
+        damaged = _spread(self._order, shown, lost)
         return Timeline(every, end, self.time_base, holes=lost, damaged=damaged)
 
     def _by_position(self, wanted: Sequence[int]) -> dict[int, bytes]:
-        """Pictures by position among all decoded frames, skipping the holes as the first pass counted them."""
-        there = [index for index in range(len(self._timeline.pts)) if index not in self._timeline.holes]
+        """Pictures by position among all decoded frames, in the order in which the first pass saw them come."""
         chosen, found = set(wanted), dict[int, bytes]()
         with self._opened() as (container, stream):
-            for index, frame in zip(there, frames_of(container, stream, Errors()), strict=False):
+            for index, frame in zip(self._order, frames_of(container, stream, Errors()), strict=False):
                 if self._picture is None:
                     self._draw(frame)
                 if index in chosen:
@@ -195,11 +203,17 @@ class _Shown:
 
 
 def _spread(places: Sequence[int], shown: _Shown, lost: frozenset[int]) -> frozenset[int]:
-    """Indices of frames that are damaged: corrupt themselves, or after damage with no whole key frame between."""
-    damaged, tainted, before = set(), False, -1
+    """Indices of frames that are damaged: corrupt themselves, or after damage with no whole key frame between.
+
+    The frame before a corrupt one counts too: it may be on screen in the place of frames that never arrived.
+    """
+    damaged, tainted, before = set[int](), False, -1
     for place, key, corrupt in zip(places, shown.keys, shown.corrupt, strict=True):
-        tainted = corrupt or (not key and (tainted or any(hole in lost for hole in range(before + 1, place))))
+        harmed = corrupt or place < before or any(hole in lost for hole in range(before + 1, place))
+        if corrupt and before >= 0:
+            damaged.add(before)
+        tainted = corrupt or (not key and (tainted or harmed))
         if tainted:
             damaged.add(place)
-        before = place
+        before = max(before, place)
     return frozenset(damaged)

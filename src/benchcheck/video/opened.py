@@ -1,7 +1,7 @@
 """An opened video file: its stream, its packets, its frames in the order shown, and every error on the way."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import av
@@ -18,6 +18,8 @@ _DEMUXERS = (
 )
 """What may be opened. Not in it: playlists and scripts (hls, concat, dash), which would read other files."""
 _OPEN = {"protocol_whitelist": "file", "format_whitelist": _DEMUXERS}
+_UNREADABLE = (av.FFmpegError, IndexError)
+"""What reading packets raises. PyAV 18 has an IndexError for a stream that appears in the middle of a broken file."""
 _STILLS = {"image2", "jpeg_pipe", "png_pipe", "webp_pipe", "bmp_pipe", "tiff_pipe", "gif_pipe"}
 
 
@@ -28,6 +30,10 @@ class Errors:
     started: bool = False
     count: int = 0
     first: str = ""
+    torn: set[int] = field(default_factory=set)
+    """The pts of packets that arrived incomplete, or after a gap (broadcast streams count theirs)."""
+    stopped: str = ""
+    """Why the file could not be read to its end."""
 
     def note(self, reason: Exception) -> None:
         """Remember the first error, and count those after the first frame."""
@@ -94,7 +100,7 @@ def packets_of(container: Any, stream: Any) -> Packets | None:
                 keys.append(len(pts))
             pts.append(packet.pts)
             durations.append(packet.duration or 0)
-    except av.FFmpegError:
+    except _UNREADABLE:
         return None
     if not pts or len(set(pts)) < len(pts):
         return None
@@ -114,8 +120,11 @@ def frames_of(
             if packet.pts > must_start:
                 errors.note(ValueError("the jump went too far"))
             must_start = None
-        if marks is not None and packet.size and packet.pts is not None and not packet.is_discard:
+        if marks is not None and packet.pts is not None and not packet.is_discard:
             marks.append(packet.pts)
+        if packet.is_corrupt:
+            errors.note(ValueError("a packet is incomplete"))
+            errors.torn.add(packet.pts)
         yield from _noted(packet.decode, errors)
     yield from _noted(lambda: stream.codec_context.decode(None), errors)
 
@@ -126,7 +135,8 @@ def _demuxed(container: Any, stream: Any, errors: Errors) -> Iterator[Any]:
         for packet in container.demux(stream):
             if packet.size:
                 yield packet
-    except av.FFmpegError as reason:
+    except _UNREADABLE as reason:
+        errors.stopped = _plain(reason)
         errors.note(reason)
 
 
