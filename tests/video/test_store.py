@@ -86,19 +86,21 @@ def test_no_member_leads_out(member: str, template: str) -> None:
     assert all(os.path.normpath(path).startswith("/study/videos/") for path in paths)
 
 
-def test_a_folder_may_be_absolute_and_a_source_has_its_own() -> None:
+def test_a_folder_may_be_absolute_and_a_source_has_its_own(tmp_path: Path) -> None:
     own = Videos(folder="/data/b", template="{stem}")
-    other = Videos(folder="/data/mvbench")
+    other = Videos(folder="/data/val")
     pool = (
         PoolSource(spec="x.toml", files=("f",), bench="b", videos=own),
-        PoolSource(spec="specs/mvbench.toml", files=("f",), videos=other),
-        PoolSource(spec="plain", files=("f",)),
+        PoolSource(spec="nextqa_val", files=("f",), videos=other),
+        PoolSource(spec="generic", files=("mine.jsonl",), videos=other),
+        PoolSource(spec="ovo_bench", files=("f",)),
     )
     config = Config(study_version=1, models=MODELS, pool=pool)
-    assert videos_of(config, "b") == own
-    assert videos_of(config, "x") == config.videos
-    assert videos_of(config, "mvbench") == other
-    assert videos_of(config, "plain") == config.videos
+    assert videos_of(config, "b", tmp_path) == own
+    assert videos_of(config, "x", tmp_path) == config.videos
+    assert videos_of(config, "nextqa_val", tmp_path) == other
+    assert videos_of(config, "mine", tmp_path) == other
+    assert videos_of(config, "ovo_bench", tmp_path) == config.videos
     assert candidates(ROOT, own, "b", "q/a.mp4")[1] == "/data/b/a.mp4"
     assert candidates(ROOT, Videos(folder="/"), "b", "a.mp4") == ["/a.mp4"]
 

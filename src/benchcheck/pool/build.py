@@ -173,6 +173,16 @@ def _inputs(study: Study) -> list[_Input]:
     return list(found.values())
 
 
+def bench_of(source: PoolSource, root: Path) -> str:
+    """Return the benchmark that an entry of a study's config fills; its spec is read only where it must be.
+
+    Raises:
+        SpecError: the spec is not there or is wrong.
+        ConfigError: the name is no benchmark's.
+    """
+    return source.bench or bench_name(source, load_spec(source.spec, root))
+
+
 def bench_name(source: PoolSource, spec: Spec) -> str:
     """Return a benchmark's name: the config's, else the spec's, else (`generic` has none) that of its first file.
 

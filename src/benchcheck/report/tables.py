@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchcheck import __version__
-from benchcheck.config import Config, PoolSource, step_key
+from benchcheck.config import Config, step_key
 from benchcheck.errors import InputError, StudyError
 from benchcheck.files import rows_source
+from benchcheck.pool.build import bench_of
 from benchcheck.report.views import VERDICTS, VIEWS, wide_query
 from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.plan import Survey
@@ -221,23 +222,13 @@ def _truth(study: Study) -> list[dict[str, str]]:
             continue
         known = read_truth(study.root / source.truth)
         items = study.item_table(["item_id", "bench", "source_id"])
-        items = items.filter(pc.equal(items.column("bench"), _bench_of(source, study.root)))
+        items = items.filter(pc.equal(items.column("bench"), bench_of(source, study.root)))
         classes += [
             {"item_id": row["item_id"], "class": known[row["source_id"]]}
             for row in items.to_pylist()
             if row["source_id"] in known
         ]
     return classes
-
-
-def _bench_of(source: PoolSource, root: Path) -> str:
-    """The benchmark that a source fills; the spec is read only where the config does not say."""
-    if source.bench:
-        return source.bench
-    from benchcheck.pool.build import bench_name
-    from benchcheck.pool.specs import load_spec
-
-    return bench_name(source, load_spec(source.spec, root))
 
 
 def read_truth(path: Path) -> dict[str, str]:

@@ -209,7 +209,7 @@ def _task(study: Study, video_key: str, bench: str, group: Sequence[_Wanted]) ->
     for each in group:
         if not usable_key(each.frames_key):
             raise VideoError("outside", f"frames key {each.frames_key!r} is no folder name")
-    videos = videos_of(study.config, bench)
+    videos = videos_of(study.config, bench, study.root)
     return Task(
         video_key,
         tuple(candidates(study.root, videos, bench, parse_video_key(video_key).member)),

@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from benchcheck.config import Config, Videos
 from benchcheck.errors import StudyError
+from benchcheck.pool.build import bench_of
 from benchcheck.pool.items import VideoRef
 from benchcheck.study import Study, append_rows
 from benchcheck.video.faults import READY, VideoError
@@ -50,15 +51,14 @@ def parse_video_key(key: str) -> VideoRef:
     return VideoRef(repo, member, zip_path)
 
 
-def videos_of(config: Config, bench: str) -> Videos:
+def videos_of(config: Config, bench: str, root: Path) -> Videos:
     """Return where a benchmark's videos lie: its own `[pool.videos]`, else the study's `[videos]`.
 
-    A source without a `bench` of its own is known by its spec's file name, which is the benchmark's name.
+    Raises:
+        SpecError: the spec of an entry with videos of its own is not there.
     """
-    for source in config.pool:
-        if source.videos is not None and bench in (source.bench, Path(source.spec).stem if not source.bench else ""):
-            return source.videos
-    return config.videos
+    own = [source for source in config.pool if source.videos is not None and bench_of(source, root) == bench]
+    return own[0].videos or config.videos if own else config.videos
 
 
 def candidates(root: Path, videos: Videos, bench: str, member: str) -> list[str]:
