@@ -16,7 +16,7 @@ from benchcheck.config import step_key
 from benchcheck.errors import UsageError
 from benchcheck.screen.readings import PERMANENT_FAILURES
 from benchcheck.screen.steps import Step
-from benchcheck.screen.verdicts import Flags, Fold, Marks, Rule, State, StepRows, fold, marks_of
+from benchcheck.screen.verdicts import Flags, Fold, Mark, Marks, Rule, State, StepRows, fold, marks_of
 from benchcheck.study import Study
 
 if TYPE_CHECKING:
@@ -178,6 +178,8 @@ def read_step(study: Study, pool: Pool, step: Step) -> StepReport:
 
     rows = study.rows(step.number)
     table = rows.table
+    if not len(table):
+        return StepReport(np.full(len(pool), Mark.NONE, dtype=np.int8), 0, 0, rows.unreadable)
     position = pc.index_in(table.column("item_id"), value_set=pool.item_id)
     known = pc.equal(table.column("item_digest"), pool.digest.take(position.combine_chunks()))
     same_key = pc.fill_null(pc.equal(table.column("step_key"), step_key(study.config, step)), fill_value=False)
