@@ -281,7 +281,7 @@ def load(path: Path) -> Config:
 
 def parse(table: Mapping[str, Any], where: str) -> Config:
     """Turn a parsed TOML table into a Config; `where` begins every message."""
-    version = table.get("study_version")
+    version = table.get("study_version", STUDY_VERSION)  # a missing one is a missing key like any other
     if version != STUDY_VERSION:
         raise ConfigError(
             f"{where}: study_version = {version!r}, but this benchcheck reads version {STUDY_VERSION}. Cure: use the "

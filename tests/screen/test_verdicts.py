@@ -208,11 +208,19 @@ def test_one_and_many_answers_follow_the_same_rule(n: int, data: st.DataObject, 
     assert rule.removes_all(np.array([n_right]), np.array([n]), np.array([margin])).tolist() == [wanted]
 
 
-def test_the_margin_itself_does_not_remove() -> None:
-    assert not Rule().removes(4, 4, math.log(2))
-    assert Rule().removes(3, 4, math.nextafter(math.log(2), 1))
-    assert not Rule().removes(2, 4, 9.0)
-    assert Rule().removes(1, 1, 1.0)
+@pytest.mark.parametrize(
+    ("n_right", "n_perm", "margin", "removed"),
+    [
+        (4, 4, math.log(2), False),
+        (3, 4, math.nextafter(math.log(2), 1), True),
+        (2, 4, 9.0, False),
+        (1, 1, 1.0, True),
+        (0, 1, 1.0, False),
+    ],
+)
+def test_the_margin_itself_does_not_remove(n_right: int, n_perm: int, margin: float, removed: bool) -> None:
+    assert Rule().removes(n_right, n_perm, margin) is removed
+    assert Rule().removes_all(np.array([n_right]), np.array([n_perm]), np.array([margin])).tolist() == [removed]
 
 
 @pytest.mark.parametrize("cascade", [True, False])
