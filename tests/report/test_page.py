@@ -465,6 +465,10 @@ def test_a_browser_opens_the_page_offline(tmp_path: Path) -> None:
             assert tab.evaluate("document.documentElement.scrollWidth") <= width
             assert tab.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
             assert tab.evaluate("getComputedStyle(document.querySelector('article')).borderStyle") == "solid"
+            tab.emulate_media(media="print")
+            tab.set_viewport_size({"width": 690, "height": 900})
+            wide = "[...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > 692).length"
+            assert tab.evaluate(wide) == 0
             context.close()
         browser.close()
     assert troubles == []
