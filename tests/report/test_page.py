@@ -3,12 +3,10 @@
 import json
 import os
 import re
-from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
+from parsed_page import Page, page_of
 from worlds import World, item, make_world, small_world, table
 
 import benchcheck.report.page as module
@@ -16,79 +14,18 @@ from benchcheck import __version__
 from benchcheck.config import parse
 from benchcheck.errors import StudyError
 from benchcheck.report.assemble import assemble
-from benchcheck.report.examples import examples_of, shown_prompts
+from benchcheck.report.examples import shown_prompts
 from benchcheck.report.page import clean, write_report
 from benchcheck.report.pictures import film_strip
-from benchcheck.report.tables import open_results
 from benchcheck.screen.prompts import INTROS
 from benchcheck.screen.steps import Sight
 from benchcheck.study import Study
 
 CHROMIUM = Path("/usr/bin/chromium")
-VOID = {"meta", "img", "br", "link", "input", "hr"}
 LOADING = ("src", "href", "srcset", "data", "action", "poster", "background", "xlink:href")
 EVIL = '</script><script>alert(1)</script><img src="http://evil.example/x.png" onerror="alert(2)"><b>bold</b>'
 EMBEDDED = {"8b": {"model": "embedded:large"}, "2b": {"model": "embedded:small"}}
 NOTHING = "\N{EN DASH}"
-
-
-class Page(HTMLParser):
-    """A parsed page: its tags, texts and tables; unbalanced tags are an error."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: Counter[str] = Counter()
-        self.attributes: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.tables: list[list[list[str]]] = []
-        self.pieces: list[str] = []
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] += 1
-        self.attributes.append((tag, dict(attrs)))
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] += 1
-        self.attributes.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in ("style", "title") and "svg" not in self.open:
-            return
-        self.pieces.append(data)
-        if ("td" in self.open or "th" in self.open) and "svg" not in self.open:
-            self.tables[-1][-1][-1] += data
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.pieces).split())
-
-    def table(self, *first_row: str) -> list[list[str]]:
-        """The rows of the first table whose first row begins so, white space collapsed."""
-        for rows in self.tables:
-            flat = [[" ".join(cell.split()) for cell in row] for row in rows]
-            if flat and flat[0][: len(first_row)] == list(first_row):
-                return flat
-        raise AssertionError(f"no table begins with {first_row}")
-
-
-def page_of(study: Study) -> Page:
-    assemble(study)
-    return Page(write_report(study).read_text(encoding="utf-8"))
 
 
 def test_verdicts_and_funnel_are_those_of_the_tables(small: World) -> None:
@@ -274,76 +211,6 @@ def test_frames_are_small_pictures_inside_the_page(small: World) -> None:
     assert [picture.index for picture in strip.thumbnails if picture.alone] == [2]
     assert strip.still is not None
     assert (strip.still.width, strip.still.height) == (64, 36)
-
-
-def test_frames_that_cannot_be_shown_are_a_line(small: World) -> None:
-    folder = small.study.frames / small.items[2].frames_key
-    bad = folder / "frame_1.jpg"
-    bad.write_bytes(b"x" * bad.stat().st_size)
-    assert film_strip(small.study, folder.name).problem == "The frames on disk are not readable as pictures."
-    config = parse(table(frames={"count": 4, "single": 2, "quality": 50}), "x")
-    other = Study(small.study.root, config)
-    assert "made with another grid" in film_strip(other, folder.name).problem
-    assert film_strip(small.study, "nowhere").problem == "No frames of this video are on disk."
-
-
-def test_a_long_grid_shows_an_even_choice_with_the_single_frame(tmp_path: Path) -> None:
-    world = make_world(tmp_path, frames={"count": 100, "single": 51})
-    world.frames(item(0), (8, 8))
-    strip = film_strip(world.study, item(0).frames_key)
-    shown = [picture.index for picture in strip.thumbnails]
-    assert len(shown) <= 32
-    assert shown[0] == 0
-    assert shown == sorted(shown)
-    assert [picture.index for picture in strip.thumbnails if picture.alone] == [51]
-    assert strip.count == 100
-
-
-def test_a_choice_of_items_is_the_same_each_time_and_covers_the_outcomes(small: World) -> None:
-    assemble(small.study)
-    with open_results(small.study) as db:
-        first, second = examples_of(small.study, db), examples_of(small.study, db)
-    assert [of.item.item_id for of in first] == [of.item.item_id for of in second]
-    assert [of.chosen_as for of in first[:3]] == ["fell at step 1", "fell at step 2", "fell at step 4"]
-    assert first[1].item.item_id == "alpha_2"
-    assert first[1].strip.thumbnails
-    decisive = [[answer.step.number for answer in of.answers if answer.decisive] for of in first]
-    assert decisive[:3] == [[1], [2], [4]]
-    assert {of.item.item_id for of in first} >= {"alpha_4", "beta_0"}
-
-
-def test_letters_stand_at_the_option_they_were_shown_with(small: World) -> None:
-    assemble(small.study)
-    with open_results(small.study) as db:
-        example = next(of for of in examples_of(small.study, db) if of.verdict == "removed" and of.left_at == 1)
-    (answer,) = example.answers
-    for reading in answer.readings:
-        best = max(range(4), key=lambda option: reading.cells[option].share)
-        assert (best == example.item.gold) == reading.right
-        assert sorted(cell.letter for cell in reading.cells) == list("ABCD")
-        assert sum(cell.share for cell in reading.cells) == pytest.approx(0.9)
-    assert answer.place(answer.threshold) > 50 > answer.place(-answer.threshold)
-
-
-def test_windows_and_many_orders(tmp_path: Path) -> None:
-    world = make_world(tmp_path, protocol={"steps": [1], "orders": 10})
-    world.put([item(0, start=1.5, end=20.0), item(1, start=None, end=3.0), item(2, start=2.0)])
-    for of in world.items:
-        world.answer(1, of, True)
-    page = page_of(world.study)
-    for window in ("1.5 to 20 s", "0 to 3 s", "2 to the end s".replace(" s", "")):
-        assert window in page.text
-    assert "2 more orders are not drawn" in page.text
-
-
-def test_letters_that_an_endpoint_did_not_list(tmp_path: Path) -> None:
-    world = make_world(tmp_path, protocol={"steps": [2], "preset": "benchcheck-2026"})
-    world.put([item(0)])
-    world.frames(item(0))
-    row: dict[str, Any] = world.row(2, item(0), True) | {"missing": [["C"]]}
-    world.study.append(2, "alpha", None, [row])
-    rows = page_of(world.study).table("Option")
-    assert [row[1] for row in rows[1:]][2] == "C · not listed"
 
 
 @pytest.mark.parametrize("steps", [[1, 4], [1, 2, 3, 4, 5, 6], [2]])
