@@ -23,8 +23,10 @@ __all__ = [
 MISSING_LOGPROB = math.log(1e-6)
 """What a letter gets that an endpoint did not list among its top tokens (protocol 5)."""
 
-PERMANENT_FAILURES = frozenset({"context_too_long", "low_label_mass", "undecodable_frames"})
-"""Error kinds that repeat by nature: one such row fails the item at once (protocol 5)."""
+PERMANENT_FAILURES = frozenset(
+    {"context_too_long", "low_label_mass", "undecodable_frames", "unreadable_letters", "placeholder_in_text"}
+)
+"""Error kinds that repeat by nature: one such row fails the item at once (protocol 5; the last two are ours, D)."""
 
 _LETTER_TOKEN = re.compile(r"\s*[(\[]?([A-Z])[)\].:]?\s*")
 
