@@ -22,7 +22,7 @@ WALLS: dict[str, set[str]] = {
     "answers": {"config", "items", "screen"},
     "study": {"config", "errors", "files", "items"},
     "pool": {"config", "errors", "files", "items", "screen", "study"},
-    "video": {"config", "errors", "files", "items", "screen", "study"},
+    "video": {"config", "errors", "files", "items", "pool", "screen", "study"},
     "backends": {"errors", "screen"},
     "run": {"answers", "backends", "config", "errors", "files", "items", "screen", "study", "video"},
     "report": {"answers", "config", "errors", "files", "items", "pool", "run", "screen", "study", "video"},
