@@ -125,6 +125,23 @@ def test_work_prints_one_line_per_write(run: Run, study: Path) -> None:
     assert (code, out) == (0, "6 0\n")
 
 
+def test_failed_items_get_another_try(run: Run, study: Path) -> None:
+    path = study / "benchcheck.toml"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("skill=0.7", "fail=1&kind=low_label_mass"), encoding="utf-8"
+    )
+    code, out, err = run("screen", study, "--backend", "scripted", "--step", 1)
+    assert "FAILED_TOTAL=12" in out
+    assert "12 items failed with low_label_mass, such as mine_0, mine_1" in err
+    _, _, err = run("screen", study, "--backend", "scripted", "--step", 1)
+    assert "step 1 blind: nothing to ask" in err
+    code, out, err = run("screen", study, "--backend", "scripted", "--step", 1, "--retry-failed")
+    assert code == 0
+    assert "12 failed items get another try" in err
+    assert "step 1 blind: asking 12 items" in err
+    assert "FAILED_TOTAL=12" in out
+
+
 def test_frames_of_missing_videos_are_named_and_nothing_breaks(run: Run, study: Path) -> None:
     code, out, _ = run("frames", "extract", study)
     assert code == 0
@@ -157,7 +174,9 @@ def test_benchmarks_lists_the_specs(run: Run) -> None:
         (("plan",), "Missing argument"),
         (("pool",), "Missing command"),
         (("plan", "STUDY", "--colour"), "--colour"),
-        (("work", "STUDY", "--step", "1", "--task", "2", "--tasks", "2"), "--task 2 is not a number below --tasks 2"),
+        (("work", "STUDY", "--step", "1", "--task", "2", "--tasks", "2"), "--task 2 and --tasks 2 go together"),
+        (("work", "STUDY", "--step", "1", "--task", "3"), "--task 3 and --tasks 0 go together"),
+        (("work", "STUDY", "--step", "1", "--tasks", "3"), "--task -1 and --tasks 3 go together"),
         (("nonsense",), "nonsense"),
     ],
 )

@@ -408,3 +408,22 @@ def test_the_lock_keeps_a_second_writer_waiting(tmp_path: Path) -> None:
         held.write(b'1, "item_id": "a"}\n')
     assert writer.wait(20) == 0
     assert read(path) == (["a", "b"], 0)
+
+
+def test_what_a_killed_writer_left_is_cleared_by_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "a[b].csv"
+    program = (
+        "import os, pathlib, sys\nfrom benchcheck.files import publish\n"
+        "with publish(pathlib.Path(sys.argv[1])) as temporary:\n"
+        "    temporary.write_text('half'); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+    (left,) = tmp_path.iterdir()
+    left.with_name(f"{left.name}.wal").write_text("DuckDB's", encoding="utf-8")
+    foreign = tmp_path / ".a[b].csv.another-host.1.0.tmp"
+    foreign.write_text("theirs", encoding="utf-8")
+    with publish(path) as temporary:
+        assert not left.exists()
+        temporary.write_text("whole", encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == "whole"
+    assert sorted(tmp_path.iterdir()) == [foreign, path]

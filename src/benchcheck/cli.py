@@ -162,14 +162,18 @@ def screen(
     workers: Workers = 1,
     step: OneStep = 0,
     pilot: Pilot = 0,
+    retry_failed: Annotated[bool, typer.Option(help="Give items that failed another try first.")] = False,
 ) -> None:
     """Ask every step's items until nothing is left; the same command continues where it stopped."""
-    from benchcheck.console import Bars, ending, tell
+    from benchcheck.console import Bars, ending, note, tell
+    from benchcheck.run.driver import retry_failed as retry
     from benchcheck.run.driver import screen as run_steps
     from benchcheck.run.local import Local
 
     opened, bars = _open(study, step), Bars()
     executor = Local(opened, backend, workers, pilot)
+    if retry_failed:
+        note(f"{retry(opened, step):,} failed items get another try")
     try:
         state = run_steps(opened, executor, bars, pilot, step)
     finally:
@@ -235,9 +239,9 @@ def work(
     from benchcheck.run.plan import slurm_task
     from benchcheck.study import Study
 
+    if (task >= 0) != (tasks > 0) or task >= max(tasks, 0) > 0:
+        raise UsageError(f"--task {task} and --tasks {tasks} go together, the first below the second")
     number, total = (task, tasks) if tasks else slurm_task(os.environ)
-    if not 0 <= number < total:
-        raise UsageError(f"--task {number} is not a number below --tasks {total}")
     opened = Study.open(study)
     do_share(opened, step, backend, (number, total), pilot, lambda items, errors: print(items, errors, flush=True))
 

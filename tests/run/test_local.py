@@ -46,7 +46,7 @@ def test_workers_share_a_pilot(tmp_path: Path) -> None:
 
 def test_what_a_worker_says_last_is_what_the_user_reads(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=4), large="scripted?skil=1")
-    with pytest.raises(BackendError, match=r"^2 of 2 workers of step 1 ended early: .*no option 'skil'"):
+    with pytest.raises(UsageError, match=r"^2 of 2 workers of step 1 ended early: model .*no option 'skil'"):
         screen(study, Local(study, "scripted", 2), Heard())
 
 

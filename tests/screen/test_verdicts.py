@@ -24,6 +24,7 @@ class Row:
     n_right: int = 0
     margin: float = 0.0
     permanent: bool = False
+    retry: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,15 @@ def columns(rows: Sequence[Row]) -> StepRows:
         n_right=np.array([row.n_right for row in rows], dtype=np.int64),
         n_perm=np.full(len(rows), 4, dtype=np.int64),
         margin=np.array([row.margin for row in rows], dtype=np.float64),
+        retry=np.array([row.retry for row in rows], dtype=np.bool_),
     )
 
 
 def rows_of(item: st.SearchStrategy[int]) -> st.SearchStrategy[Row]:
     answers = st.builds(Row, item, st.just(True), st.integers(0, 4), st.sampled_from([-1.0, 0.69, 0.7, 3.0]))
     errors = st.builds(Row, item, st.just(False), st.just(0), st.just(0.0), st.booleans())
-    return answers | errors
+    retries = st.builds(Row, item, st.just(False), retry=st.just(True))
+    return answers | errors | retries
 
 
 @st.composite
@@ -92,7 +95,9 @@ def said(rows: Sequence[Row], item: int) -> str:
     if answers:
         removed = answers[-1].n_right >= 3 and answers[-1].margin > math.log(2)
         return "removed" if removed else "passed"
-    if any(row.permanent for row in mine) or len(mine) >= 3:
+    tries = [number for number, row in enumerate(mine) if row.retry]
+    errors = mine[tries[-1] + 1 if tries else 0 :]
+    if any(row.permanent for row in errors) or len(errors) >= 3:
         return "failed"
     return "open"
 
@@ -119,6 +124,15 @@ def stands(world: World, item: int) -> tuple[State, int]:
     if pending:
         return State.PENDING, 0
     return (State.OUTSIDE if outside else State.WAITING if waiting else State.KEPT), 0
+
+
+def test_another_try_clears_errors_but_no_answer() -> None:
+    fatal, again = Row(0, good=False, permanent=True), Row(0, good=False, retry=True)
+    assert marks_of(columns([fatal]), 1, Rule()).tolist() == [Mark.FAILED]
+    assert marks_of(columns([fatal, again]), 1, Rule()).tolist() == [Mark.NONE]
+    assert marks_of(columns([fatal, again, Row(0, good=False)]), 1, Rule()).tolist() == [Mark.ERRORS]
+    assert marks_of(columns([again, fatal]), 1, Rule()).tolist() == [Mark.FAILED]
+    assert marks_of(columns([Row(0, good=True, n_right=4, margin=3.0), again]), 1, Rule()).tolist() == [Mark.REMOVED]
 
 
 @given(worlds())

@@ -13,11 +13,23 @@ import numpy as np
 from benchcheck.config import step_key
 from benchcheck.run.local import Local
 from benchcheck.run.plan import Pool, Survey, load_pool, pilot_flags, read_step, survey, units_of
+from benchcheck.run.work import now
+from benchcheck.screen.answers import Asking, retry_row
 from benchcheck.screen.steps import Step
 from benchcheck.screen.verdicts import MAX_ERRORS, Flags, Mark
 from benchcheck.study import Study
 
-__all__ = ["BenchLoss", "FailureKind", "Reporter", "StepSummary", "run_study", "screen", "step_warnings", "summarize"]
+__all__ = [
+    "BenchLoss",
+    "FailureKind",
+    "Reporter",
+    "StepSummary",
+    "retry_failed",
+    "run_study",
+    "screen",
+    "step_warnings",
+    "summarize",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,29 @@ def screen(study: Study, executor: Local, reporter: Reporter, pilot: int = 0, on
             state = survey(study, pool, reports)
         reporter.step_ends(summarize(study, state, index, asked, time.monotonic() - start))
     return state
+
+
+def retry_failed(study: Study, only: int = 0) -> int:
+    """Give every item that failed another try, in one step or all (`only` = 0); returns how many items that are.
+
+    Error rows stay where they are; a row is added that says they count no more. For failures whose cause is mended:
+    frames that were damaged, an endpoint that was down.
+
+    Raises:
+        StudyError: the rows cannot be written.
+    """
+    state, given = survey(study), 0
+    for here in state.fold.steps:
+        if only not in (0, here.step.number):
+            continue
+        asking = Asking(study.config, here.step, step_key(study.config, here.step), "", {})
+        rows: dict[str, list[dict[str, object]]] = {}
+        for item in study.items(state.pool.ids(here.alive & (here.marks == Mark.FAILED))):
+            rows.setdefault(item.bench, []).append(retry_row(asking, item, now()))
+        for bench, of_bench in rows.items():
+            study.append(here.step.number, bench, None, of_bench)
+            given += len(of_bench)
+    return given
 
 
 class _Silent:

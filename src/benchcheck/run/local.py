@@ -116,10 +116,17 @@ class Local:
                 worker.wait()
             for reader in readers:
                 reader.join(timeout=5)
-        failures = [error[-1:] for code, error in zip(codes, errors, strict=True) if code]
-        if failures:
-            last = failures[0][0].strip() if failures[0] else "without a word"
-            raise BackendError(f"{len(failures)} of {len(workers)} workers of step {step.number} ended early: {last}")
+        self._judge(step, codes, errors)
+
+    def _judge(self, step: Step, codes: Sequence[int], errors: Sequence[Sequence[str]]) -> None:
+        """Raise what a worker ended with; wrong use stays wrong use."""
+        failures = [(code, error[-1:]) for code, error in zip(codes, errors, strict=True) if code]
+        if not failures:
+            return
+        code, lines = failures[0]
+        last = lines[0].strip().removeprefix("benchcheck: ") if lines else "without a word"
+        kind = UsageError if code == UsageError.exit_code else BackendError
+        raise kind(f"{len(failures)} of {len(codes)} workers of step {step.number} ended early: {last}")
 
 
 def do_share(study: Study, number: int, backend: str, task: tuple[int, int], pilot: int, progress: Progress) -> None:

@@ -198,6 +198,7 @@ def read_step(study: Study, pool: Pool, step: Step) -> StepReport:
         n_right=pc.fill_null(table.column("n_right"), 0).to_numpy().astype(np.int64),
         n_perm=pc.fill_null(table.column("n_perm"), 1).to_numpy().astype(np.int64),
         margin=pc.fill_null(table.column("mean_margin"), 0.0).to_numpy(),
+        retry=pc.fill_null(pc.equal(table.column("status"), "retry"), fill_value=False).to_numpy(),
     )
     protocol = study.config.protocol
     marks = marks_of(columns, len(pool), Rule(protocol.right_share, protocol.margin))

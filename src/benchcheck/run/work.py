@@ -19,7 +19,7 @@ from benchcheck.screen.steps import Sight, Step
 from benchcheck.study import Study
 from benchcheck.video.frames import load_frames
 
-__all__ = ["FLUSH_ITEMS", "FLUSH_SECONDS", "Progress", "do_unit", "shown_frames"]
+__all__ = ["FLUSH_ITEMS", "FLUSH_SECONDS", "Progress", "do_unit", "now", "shown_frames"]
 
 FLUSH_ITEMS = 64
 FLUSH_SECONDS = 1.0

@@ -12,7 +12,7 @@ from benchcheck.screen.readings import PERMANENT_FAILURES, Failure, Reading, arg
 from benchcheck.screen.steps import Sight, Step
 from benchcheck.screen.verdicts import Rule
 
-__all__ = ["Asking", "answer_row", "error_row", "prompts_of"]
+__all__ = ["Asking", "answer_row", "error_row", "prompts_of", "retry_row"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,11 @@ def _failure_of(result: Reading | Failure, mass_floor: float) -> Failure | None:
 def error_row(asking: Asking, item: Item, failure: Failure, at: str) -> dict[str, Any]:
     """Return the row of an item that could not be read: a kind and a detail, never an answer."""
     return _head(asking, item) | {"status": "error", "error": failure.kind, "detail": failure.detail, "at": at}
+
+
+def retry_row(asking: Asking, item: Item, at: str) -> dict[str, Any]:
+    """Return the row that asks for another try of an item that failed: its errors so far count no more."""
+    return _head(asking, item) | {"status": "retry", "at": at}
 
 
 def _head(asking: Asking, item: Item) -> dict[str, Any]:

@@ -77,13 +77,19 @@ class StepRows:
     n_right: NDArray[np.int64]
     n_perm: NDArray[np.int64]
     margin: NDArray[np.float64]
+    retry: Flags
+    """Somebody asked for another try: errors before this row count no more."""
 
 
 def marks_of(rows: StepRows, n_items: int, rule: Rule) -> Marks:
     """Fold a step's rows into one mark per item: the last good row wins; without one, the errors are counted."""
     marks = np.zeros(n_items, dtype=np.int8)
-    errors = np.bincount(rows.item[~rows.good], minlength=n_items)
-    permanent = np.bincount(rows.item[~rows.good & rows.permanent], minlength=n_items)
+    line = np.arange(len(rows.item))
+    tried_again = np.full(n_items, -1, dtype=np.int64)
+    tried_again[rows.item[rows.retry]] = line[rows.retry]
+    counts = ~rows.good & (line > tried_again[rows.item])
+    errors = np.bincount(rows.item[counts], minlength=n_items)
+    permanent = np.bincount(rows.item[counts & rows.permanent], minlength=n_items)
     marks[errors > 0] = Mark.ERRORS
     marks[(errors >= MAX_ERRORS) | (permanent > 0)] = Mark.FAILED
     removed = rule.removes_all(rows.n_right, rows.n_perm, rows.margin)

@@ -1,0 +1,129 @@
+"""What is drawn in a terminal: bars that move and go away, tables with the numbers, text that is never markup."""
+
+import io
+import math
+
+import pytest
+from rich.console import Console
+
+from benchcheck import console
+from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary
+from benchcheck.run.pilot import StepForecast
+from benchcheck.screen.statistics import wilson
+from benchcheck.screen.steps import LADDER
+from benchcheck.video.extract import FramesProgress
+
+
+def summary(**changes: object) -> StepSummary:
+    facts: dict[str, object] = {
+        "step": LADDER[1], "alive": 1200, "answered": 1000, "removed": 250, "waiting": 3,
+        "failed": 40, "remaining": 157, "asked_now": 500, "wall_s": 10.0, "losses": (), "kinds": (), "ignored": 0, "unreadable": 0,
+    }  # fmt: skip
+    return StepSummary(**(facts | changes))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Standard error as a terminal of 120 columns."""
+    screen = io.StringIO()
+    monkeypatch.setattr(console, "_err", Console(file=screen, force_terminal=True, width=120, color_system=None))
+    return screen
+
+
+def drawn(table: object) -> str:
+    plain = Console(file=io.StringIO(), width=120, color_system=None)
+    plain.print(table)
+    return plain.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_bar_shows_what_is_done_the_rate_and_the_errors(terminal: io.StringIO) -> None:
+    bars = console.Bars()
+    bars.step_begins(LADDER[1], 500, 0)
+    bars.advance(200, 7)
+    assert bars._bars is not None
+    bars._bars.refresh()
+    bars.step_ends(summary())
+    shown = terminal.getvalue()
+    assert "step 1 blind" in shown
+    assert "200/500" in shown
+    assert "7 errors" in shown
+    assert "step 1 blind: 250 of 1,000 removed, 3 waiting, 40 failed, 10.0 s, 50.0 items/s" in shown
+    assert bars._bars is None
+
+
+def test_a_bar_that_an_error_left_standing_is_taken_away(terminal: io.StringIO) -> None:
+    bars = console.Bars()
+    bars.step_begins(LADDER[2], 5, 2)
+    bars.close()
+    bars.close()
+    bars.advance(1, 0)
+    assert bars._bars is None
+
+
+def test_without_a_terminal_lines_are_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "_err", Console(stderr=True, force_terminal=False, width=200))
+    bars = console.Bars()
+    bars.step_begins(LADDER[3], 0, 12)
+    bars.step_begins(LADDER[3], 5, 0)
+    frames = console.FramesBar()
+    frames(FramesProgress(1, 0, 2, 1, 1.0))
+    frames.close()
+    assert capsys.readouterr().err.splitlines() == [
+        "step 3 v32_2b: nothing to ask, 12 waiting for frames",
+        "step 3 v32_2b: asking 5 items",
+    ]
+
+
+def test_a_frames_bar_moves_and_goes(terminal: io.StringIO) -> None:
+    frames = console.FramesBar()
+    frames(FramesProgress(done=3, failed=1, total=9, videos=4, seconds=2.0))
+    assert frames._bars is not None
+    frames._bars.refresh()
+    frames.close()
+    assert "4/9" in terminal.getvalue()
+    assert "2.0 videos/s" in terminal.getvalue()
+    assert "1 failed" in terminal.getvalue()
+
+
+def test_doubts_name_kinds_examples_and_losses(terminal: io.StringIO) -> None:
+    doubtful = summary(
+        kinds=(FailureKind("timeout", 40, ("a_1", "a_2")),),
+        losses=(BenchLoss("a", 100, 100, 0),),
+        ignored=4,
+        unreadable=1,
+    )
+    assert console.doubts_of(doubtful) == [
+        "step 1: 40 items failed with timeout, such as a_1, a_2",
+        "step 1 (blind): a lost 100 of 100 items (100%)",
+        "step 1 (blind): 40 of 1040 items failed (3.8%)",
+        "step 1 (blind): 4 rows of another protocol or of changed items were left out",
+        "step 1 (blind): 1 lines were not readable as rows and were left out",
+    ]
+    console.Bars().step_ends(doubtful)
+    assert terminal.getvalue().count("warning: ") == 5
+
+
+def test_the_funnel_has_a_row_per_step_with_shares() -> None:
+    lines = drawn(console.funnel_table([summary(), summary(step=LADDER[2], answered=0, removed=0)])).splitlines()
+    assert lines[1].split() == ["1", "blind", "1,200", "1,000", "250", "25.0%", "3", "40", "157"]
+    assert lines[2].split() == ["2", "single_frame", "1,200", "0", "0", "-", "3", "40", "157"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(math.nan, "-"), (90.0, "90 s"), (600.0, "10 min"), (9000.0, "2.5 h"), (360_000.0, "100.0 h")]
+)
+def test_a_forecast_says_how_long(seconds: float, text: str) -> None:
+    row = StepForecast(1, "blind", 100, wilson(25, 100), 5000, seconds)
+    assert drawn(console.forecast_table([row])).splitlines()[1].endswith(text)
+    assert "25.0% (17.5% to 34.3%)" in drawn(console.forecast_table([row]))
+
+
+def test_text_in_brackets_is_text(capsys: pytest.CaptureFixture[str]) -> None:
+    console.tell("a [bold]name[/bold] and [/] more")
+    assert capsys.readouterr().out == "a [bold]name[/bold] and [/] more\n"
+
+
+def test_states_are_named_without_zeros() -> None:
+    assert console.states_line({"kept": 1200, "removed": 0, "not_screened": 3}) == "1,200 kept · 3 not screened"
