@@ -16,8 +16,8 @@ from benchcheck.video.extract import FramesProgress
 
 def summary(**changes: object) -> StepSummary:
     facts: dict[str, object] = {
-        "step": LADDER[1], "alive": 1200, "answered": 1000, "removed": 250, "waiting": 3,
-        "failed": 40, "remaining": 157, "asked_now": 500, "wall_s": 10.0, "losses": (), "kinds": (), "ignored": 0, "unreadable": 0,
+        "step": LADDER[1], "alive": 1200, "answered": 1000, "removed": 250, "waiting": 3, "failed": 40,
+        "remaining": 157, "asked_now": 500, "wall_s": 10.0, "losses": (), "kinds": (), "ignored": 0, "unreadable": 0,
     }  # fmt: skip
     return StepSummary(**(facts | changes))  # type: ignore[arg-type]
 
