@@ -391,6 +391,16 @@ def test_what_stands_behind_from_can_be_used_in_a_query(tmp_path: Path) -> None:
         assert connection.sql(f"select count(*) from {rows_source([], COLUMNS)}").fetchall() == [(0,)]
 
 
+def test_many_files_on_many_cores_are_read_in_little_memory(tmp_path: Path) -> None:
+    import duckdb
+
+    paths = [tmp_path / f"b{number}.jsonl" for number in range(16)]
+    for path in paths:
+        path.write_bytes(2000 * GOOD)
+    with duckdb.connect(config={"threads": 16, "memory_limit": "1GB"}) as connection:
+        assert connection.sql(f"select count(*) from {rows_source(paths, COLUMNS)}").fetchall() == [(32_000,)]
+
+
 def test_the_lock_keeps_a_second_writer_waiting(tmp_path: Path) -> None:
     import fcntl
 
