@@ -44,6 +44,7 @@ ROW_COLUMNS = {
     "n_perm": "INTEGER",
     "n_right": "INTEGER",
     "mean_margin": "DOUBLE",
+    "forgives": "INTEGER",
 }
 ANSWER_COLUMNS = {
     **ROW_COLUMNS,

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from benchcheck.backends import ModelSpec
+from benchcheck.backends.scripted import ScriptedBackend
 from benchcheck.config import step_key
 from benchcheck.errors import BackendError, StudyError, UsageError
 from benchcheck.run import driver, local
-from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary, screen, step_warnings, summarize
+from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary, retry_failed, screen, step_warnings, summarize
 from benchcheck.run.local import Local, do_share
-from benchcheck.run.plan import Survey, survey, totals
+from benchcheck.run.plan import Survey, plan_units, survey, totals
+from benchcheck.run.work import do_unit
 from benchcheck.screen.prompts import INTROS, Prompt
 from benchcheck.screen.readings import Failure, Reading
 from benchcheck.screen.steps import LADDER, Sight
@@ -170,6 +172,25 @@ def test_errors_of_an_earlier_run_count(tmp_path: Path, faked: Callable[[Answer]
     assert len(rows_on_disk(study, 1)) == 1
     run(study)
     assert len(rows_on_disk(study, 1)) == 3
+
+
+@pytest.mark.parametrize("kind", ["timeout", "low_label_mass"])
+def test_failed_items_get_another_try_wherever_their_rows_lie(tmp_path: Path, kind: str) -> None:
+    study = framed_study(tmp_path, make_items(a=12), large=f"scripted?fail=1&kind={kind}", protocol={"steps": [1]})
+    unit = plan_units([("a", [item.item_id for item in study.items()])], max_unit=6)[1]
+    step, backend = LADDER[1], ScriptedBackend(ModelSpec(study.config.models["8b"].model, seed=42))
+    for _ in range(MAX_ERRORS):
+        do_unit(study, step, unit, backend, lambda items, errors: None)
+    assert [path.name for path in study.step_files(1)] == ["a.p1.jsonl"]
+    for _ in range(2):
+        assert totals(survey(study)).failed == 6
+        assert retry_failed(study) == 6
+        state = survey(study)
+        assert (totals(state).failed, totals(state).remaining) == (0, 12)
+        for _ in range(MAX_ERRORS):
+            do_unit(study, step, replace(unit, parts=1), backend, lambda items, errors: None)
+    state = run(study)
+    assert (totals(state).failed, totals(state).remaining) == (12, 0)
 
 
 def test_a_reading_under_the_floor_fails_in_exact_and_counts_in_the_original_preset(tmp_path: Path) -> None:

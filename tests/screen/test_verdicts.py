@@ -63,7 +63,16 @@ def columns(rows: Sequence[Row]) -> StepRows:
         n_perm=np.full(len(rows), 4, dtype=np.int64),
         margin=np.array([row.margin for row in rows], dtype=np.float64),
         retry=np.array([row.retry for row in rows], dtype=np.bool_),
+        forgives=np.array([forgives(rows, number) for number in range(len(rows))], dtype=np.int64),
     )
+
+
+def forgives(rows: Sequence[Row], number: int) -> int:
+    """What a row of another try forgives: the errors of its item before it."""
+    if not rows[number].retry:
+        return 0
+    before = [row for row in rows[:number] if row.item == rows[number].item and not row.good and not row.retry]
+    return sum(3 if row.permanent else 1 for row in before)
 
 
 def rows_of(item: st.SearchStrategy[int]) -> st.SearchStrategy[Row]:
@@ -133,6 +142,15 @@ def test_another_try_clears_errors_but_no_answer() -> None:
     assert marks_of(columns([fatal, again, Row(0, good=False)]), 1, Rule()).tolist() == [Mark.ERRORS]
     assert marks_of(columns([again, fatal]), 1, Rule()).tolist() == [Mark.FAILED]
     assert marks_of(columns([Row(0, good=True, n_right=4, margin=3.0), again]), 1, Rule()).tolist() == [Mark.REMOVED]
+
+
+@given(st.data(), st.lists(rows_of(st.integers(0, 3)).filter(lambda row: not row.good), max_size=16))
+def test_errors_and_other_tries_count_alike_in_any_order(data: st.DataObject, rows: list[Row]) -> None:
+    """An item's rows may lie in several files: what one worker wrote, and what two wrote later."""
+    told = columns(rows)
+    order = np.array(data.draw(st.permutations(range(len(rows)))), dtype=np.int64)
+    mixed = StepRows(*(getattr(told, name)[order] for name in StepRows.__dataclass_fields__))
+    assert marks_of(mixed, 4, Rule()).tolist() == marks_of(told, 4, Rule()).tolist()
 
 
 @given(worlds())

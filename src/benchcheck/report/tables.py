@@ -125,7 +125,7 @@ def _answers(db: "duckdb.DuckDBPyConnection", study: Study) -> None:
 
 
 _GOOD = (
-    "select r.* exclude (line, error, detail, status) from staged r "
+    "select r.* exclude (line, error, detail, status, forgives) from staged r "
     "where r.line in (select max(line) from staged where status = 'ok' group by item_id)"
 )
 _BAD = "select r.item_id, r.bench, r.step, r.line, r.error, r.detail, r.at from staged r where r.status = 'error'"

@@ -147,8 +147,10 @@ def retry_failed(study: Study, only: int = 0) -> int:
             continue
         asking = Asking(study.config, here.step, step_key(study.config, here.step), "", {})
         rows: dict[str, list[dict[str, object]]] = {}
-        for item in study.items(state.pool.ids(here.alive & (here.marks == Mark.FAILED))):
-            rows.setdefault(item.bench, []).append(retry_row(asking, item, now()))
+        failed = here.alive & (here.marks == Mark.FAILED)
+        errors = state.reports[here.step.number].errors[failed].tolist()
+        for item, count in zip(study.items(state.pool.ids(failed)), errors, strict=True):
+            rows.setdefault(item.bench, []).append(retry_row(asking, item, count, now()))
         for bench, of_bench in rows.items():
             study.append(here.step.number, bench, None, of_bench)
             given += len(of_bench)

@@ -16,7 +16,7 @@ from benchcheck.config import step_key
 from benchcheck.errors import UsageError
 from benchcheck.screen.readings import PERMANENT_FAILURES
 from benchcheck.screen.steps import Step
-from benchcheck.screen.verdicts import Flags, Fold, Mark, Marks, Rule, State, StepRows, fold, marks_of
+from benchcheck.screen.verdicts import Flags, Fold, Marks, Rule, State, StepRows, errors_of, fold, marks_of
 from benchcheck.study import Study
 
 if TYPE_CHECKING:
@@ -159,6 +159,8 @@ class StepReport:
     """A step's marks, and the rows that were left out of them."""
 
     marks: Marks
+    errors: NDArray[np.int64]
+    """Errors of every item (`verdicts.errors_of`), those that count no more included."""
     other_key: int
     """Rows of another protocol (model, revision, prompt, orders, frames)."""
     other_item: int
@@ -179,7 +181,8 @@ def read_step(study: Study, pool: Pool, step: Step) -> StepReport:
     rows = study.rows(step.number)
     table = rows.table
     if not len(table):
-        return StepReport(np.full(len(pool), Mark.NONE, dtype=np.int8), 0, 0, rows.unreadable)
+        nothing = np.zeros(len(pool), dtype=np.int64)
+        return StepReport(nothing.astype(np.int8), nothing, 0, 0, rows.unreadable)
     position = pc.index_in(table.column("item_id"), value_set=pool.item_id)
     known = pc.equal(table.column("item_digest"), pool.digest.take(position.combine_chunks()))
     same_key = pc.fill_null(pc.equal(table.column("step_key"), step_key(study.config, step)), fill_value=False)
@@ -199,11 +202,13 @@ def read_step(study: Study, pool: Pool, step: Step) -> StepReport:
         n_perm=pc.fill_null(table.column("n_perm"), 1).to_numpy().astype(np.int64),
         margin=pc.fill_null(table.column("mean_margin"), 0.0).to_numpy(),
         retry=pc.fill_null(pc.equal(table.column("status"), "retry"), fill_value=False).to_numpy(),
+        forgives=pc.fill_null(table.column("forgives"), 0).to_numpy().astype(np.int64),
     )
     protocol = study.config.protocol
     marks = marks_of(columns, len(pool), Rule(protocol.right_share, protocol.margin))
     n_same_key = pc.sum(same_key).as_py() or 0
-    return StepReport(marks, len(rows.table) - n_same_key, n_same_key - len(table), rows.unreadable)
+    errors = errors_of(columns, len(pool))
+    return StepReport(marks, errors, len(rows.table) - n_same_key, n_same_key - len(table), rows.unreadable)
 
 
 def framed_flags(study: Study, pool: Pool) -> Flags:

@@ -118,9 +118,9 @@ def error_row(asking: Asking, item: Item, failure: Failure, at: str) -> dict[str
     return _head(asking, item) | {"status": "error", "error": failure.kind, "detail": failure.detail, "at": at}
 
 
-def retry_row(asking: Asking, item: Item, at: str) -> dict[str, Any]:
-    """Return the row that asks for another try of an item that failed: its errors so far count no more."""
-    return _head(asking, item) | {"status": "retry", "at": at}
+def retry_row(asking: Asking, item: Item, errors: int, at: str) -> dict[str, Any]:
+    """Return the row that asks for another try of an item that failed: its `errors` so far count no more."""
+    return _head(asking, item) | {"status": "retry", "forgives": errors, "at": at}
 
 
 def _head(asking: Asking, item: Item) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchcheck.screen.steps import Step
 
-__all__ = ["MAX_ERRORS", "Fold", "Mark", "Rule", "State", "StepFold", "StepRows", "fold", "marks_of"]
+__all__ = ["MAX_ERRORS", "Fold", "Mark", "Rule", "State", "StepFold", "StepRows", "errors_of", "fold", "marks_of"]
 
 MAX_ERRORS = 3
 """Error rows after which an item fails, where the error does not repeat by nature (protocol 5)."""
@@ -78,20 +78,27 @@ class StepRows:
     n_perm: NDArray[np.int64]
     margin: NDArray[np.float64]
     retry: Flags
-    """Somebody asked for another try: errors before this row count no more."""
+    """Somebody asked for another try."""
+    forgives: NDArray[np.int64]
+    """Errors (`errors_of`) that the item had by then and that count no more: a number, since rows of one item may lie
+    in several files, whose order is no order in time."""
+
+
+def errors_of(rows: StepRows, n_items: int) -> NDArray[np.int64]:
+    """Count every item's error rows; one that repeats by nature counts as many as fail an item."""
+    counts = ~rows.good & ~rows.retry
+    weights = np.where(rows.permanent, MAX_ERRORS, 1)[counts]
+    return np.bincount(rows.item[counts], weights, minlength=n_items).astype(np.int64)
 
 
 def marks_of(rows: StepRows, n_items: int, rule: Rule) -> Marks:
     """Fold a step's rows into one mark per item: the last good row wins; without one, the errors are counted."""
     marks = np.zeros(n_items, dtype=np.int8)
-    line = np.arange(len(rows.item))
-    tried_again = np.full(n_items, -1, dtype=np.int64)
-    tried_again[rows.item[rows.retry]] = line[rows.retry]
-    counts = ~rows.good & (line > tried_again[rows.item])
-    errors = np.bincount(rows.item[counts], minlength=n_items)
-    permanent = np.bincount(rows.item[counts & rows.permanent], minlength=n_items)
+    forgiven = np.zeros(n_items, dtype=np.int64)
+    np.maximum.at(forgiven, rows.item[rows.retry], rows.forgives[rows.retry])
+    errors = errors_of(rows, n_items) - forgiven
     marks[errors > 0] = Mark.ERRORS
-    marks[(errors >= MAX_ERRORS) | (permanent > 0)] = Mark.FAILED
+    marks[errors >= MAX_ERRORS] = Mark.FAILED
     removed = rule.removes_all(rows.n_right, rows.n_perm, rows.margin)
     # numpy assigns repeated indices in order, so the last good row of an item is the one that stays.
     marks[rows.item[rows.good]] = np.where(removed, Mark.REMOVED, Mark.PASSED).astype(np.int8)[rows.good]
