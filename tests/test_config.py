@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchcheck import config as config_module
 from benchcheck.config import (
     EMBEDDED,
     PRESETS,
@@ -334,6 +335,16 @@ def keys(config: Config) -> dict[int, str]:
 def test_a_change_asks_its_own_steps_again_and_no_others(change: dict[str, Any], steps: set[int]) -> None:
     before, after = keys(config_of()), keys(config_of(**change))
     assert {number for number in LADDER if before[number] != after[number]} == steps
+
+
+def test_the_key_holds_the_layout_that_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, render = keys(config_of()), config_module.render_text
+
+    def other(intro: str, question: str | None, options: Sequence[str]) -> str:
+        return render(intro, question, options) + " " * (question is None)
+
+    monkeypatch.setattr(config_module, "render_text", other)
+    assert {number for number, key in keys(config_of()).items() if key != before[number]} == {4}
 
 
 def test_the_mass_floor_means_nothing_in_the_original_preset() -> None:

@@ -208,13 +208,14 @@ def step_key(config: Config, step: Step) -> str:
     version, dtype and GPU (rows record those), and the thresholds of the verdict (they can move without asking again).
     """
     protocol, frames, model = config.protocol, config.frames, config.models[step.role]
+    question = None if step.sight is Sight.OPTIONS_ONLY else "?"
     seen: dict[str, Any] = {
         "protocol": 1,
         "preset": protocol.preset,
         "mass_floor": protocol.mass_floor if protocol.preset == "exact" else 0.0,
         "model": [model.model, model.revision],
         "sight": step.sight.value,
-        "layout": render_text(config.intro(step.sight), "?", ["a", "b"]),
+        "layout": render_text(config.intro(step.sight), question, ["a", "b"]),
         "prefill": PREFILL,
         "orders": [protocol.orders, protocol.seed] if step.permuted else "as stored",
     }
