@@ -44,5 +44,13 @@ def test_a_benchmark_that_waits_in_a_step_is_not_asked_there_but_later() -> None
     assert (second.items, fourth.items, fourth.seconds) == (0, 50, 50.0)
 
 
+def test_without_a_cascade_every_step_asks_every_item() -> None:
+    losses = (BenchLoss("a", 10, 10, 0), BenchLoss("b", 10, 5, 0))
+    later = (BenchLoss("a", 0, 0, 0), BenchLoss("b", 5, 1, 0))
+    foreseen = forecast([summary(1, *losses), summary(4, *later)], {"a": 50, "b": 30}, {1: 1.0, 4: 2.0}, cascade=False)
+    assert [(item.items, item.seconds) for item in foreseen] == [(80, 80.0), (80, 160.0)]
+    assert [item.removed for item in foreseen] == [wilson(15, 20), wilson(1, 5)]
+
+
 def test_nothing_asked_foresees_nothing() -> None:
     assert forecast([], {"a": 1}, {}) == []
