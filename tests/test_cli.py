@@ -79,7 +79,9 @@ def test_plan_ends_with_the_three_totals(run: Run, study: Path) -> None:
     assert (code, err) == (0, "")
     assert out.splitlines()[-3:] == ["WAITING_TOTAL=12", "FAILED_TOTAL=0", "REMAINING_TOTAL=24"]
     assert run("plan", study, "--step", 1)[1].splitlines()[-1] == "REMAINING_TOTAL=12"
-    assert run("plan", study, "--step", 1, "--pilot", 5)[1].splitlines()[-1] == "REMAINING_TOTAL=5"
+    _, out, _ = run("plan", study, "--step", 1, "--pilot", 5)
+    assert out.splitlines()[1].split() == ["mine", "12", "5"]
+    assert out.splitlines()[-1] == "REMAINING_TOTAL=5"
 
 
 def test_screen_continues_and_ends_at_zero(run: Run, study: Path) -> None:
@@ -177,6 +179,8 @@ def test_benchmarks_lists_the_specs(run: Run) -> None:
         (("work", "STUDY", "--step", "1", "--task", "2", "--tasks", "2"), "--task 2 and --tasks 2 go together"),
         (("work", "STUDY", "--step", "1", "--task", "3"), "--task 3 and --tasks 0 go together"),
         (("work", "STUDY", "--step", "1", "--tasks", "3"), "--task -1 and --tasks 3 go together"),
+        (("init", "new", "--spec", "nextqa_val"), "Cure: name it with --file"),
+        (("init", "new", "--bench", "mine"), "Cure: name it with --file"),
         (("nonsense",), "nonsense"),
     ],
 )

@@ -16,6 +16,7 @@ from benchcheck.errors import BenchcheckError, UsageError
 
 if TYPE_CHECKING:
     from benchcheck.run.plan import Survey
+    from benchcheck.screen.verdicts import Flags
     from benchcheck.study import Study
 
 __all__ = ["app", "main"]
@@ -91,6 +92,8 @@ def init(
     from benchcheck.study import Study
 
     pool = []
+    if not file and (bench or spec != "generic"):
+        raise UsageError("--spec and --bench say how a file is read. Cure: name it with --file")
     if file:
         pool = [{"spec": spec, "files": [str(path.absolute()) for path in file], **({"bench": bench} if bench else {})}]
     made = Study.create(
@@ -151,7 +154,7 @@ def plan(study: StudyFolder, step: OneStep = 0, pilot: Pilot = 0) -> None:
 
     opened = _open(study, step)
     state = survey(opened)
-    tell(plan_table(state, step))
+    tell(plan_table(state, step, _wanted(opened, state, pilot)))
     _print_totals(opened, state, step, pilot)
 
 
@@ -281,10 +284,16 @@ def _open(folder: Path, step: int) -> "Study":
     return study
 
 
+def _wanted(study: "Study", state: "Survey", pilot: int) -> "Flags | None":
+    """Flag the items of a pilot; None is all."""
+    from benchcheck.run.plan import pilot_flags
+
+    return pilot_flags(state.pool, pilot, study.config.protocol.seed) if pilot else None
+
+
 def _print_totals(study: "Study", state: "Survey", step: int = 0, pilot: int = 0) -> None:
     """Print the three totals, REMAINING_TOTAL last (protocol 8)."""
-    from benchcheck.run.plan import pilot_flags, totals
+    from benchcheck.run.plan import totals
 
-    wanted = pilot_flags(state.pool, pilot, study.config.protocol.seed) if pilot else None
-    counts = totals(state, step, wanted)
+    counts = totals(state, step, _wanted(study, state, pilot))
     print(f"WAITING_TOTAL={counts.waiting}\nFAILED_TOTAL={counts.failed}\nREMAINING_TOTAL={counts.remaining}")

@@ -18,6 +18,7 @@ from benchcheck.run.driver import StepSummary, step_warnings, summarize
 from benchcheck.run.pilot import StepForecast, forecast
 from benchcheck.run.plan import Survey
 from benchcheck.screen.steps import Step
+from benchcheck.screen.verdicts import Flags
 from benchcheck.study import Study
 from benchcheck.video.extract import FramesProgress
 
@@ -147,13 +148,14 @@ def states_line(states: Mapping[str, int]) -> str:
     return " · ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in states.items() if count)
 
 
-def plan_table(state: Survey, step: int = 0) -> Table:
-    """What is left to ask, per benchmark and step."""
+def plan_table(state: Survey, step: int = 0, wanted: Flags | None = None) -> Table:
+    """What is left to ask, per benchmark and step; `wanted` limits what is to ask, as in `totals`."""
     folds = [here for here in state.fold.steps if step in (0, here.step.number)]
     table = columns("benchmark", "screened", *(f"step {here.step.number}" for here in folds))
     for bench in state.pool.benches():
         mine = state.pool.bench == bench
-        cells = [f"{int((here.todo & mine).sum()):,}" for here in folds]
+        asked = mine if wanted is None else mine & wanted
+        cells = [f"{int((here.todo & asked).sum()):,}" for here in folds]
         table.add_row(escape(bench), f"{int((state.pool.screenable & mine).sum()):,}", *cells)
     return table
 
@@ -219,12 +221,17 @@ def ending(study: Study, state: Survey, pilot: int = 0) -> list[object]:
     summaries = summaries_of(study, state)
     shown: list[object] = [funnel_table(summaries), states_line(states_of(state))]
     if pilot:
-        screened = {
-            bench: int((state.pool.screenable & (state.pool.bench == bench)).sum()) for bench in state.pool.benches()
-        }
         shown += ["", "The whole, as this pilot foresees it:"]
-        shown.append(forecast_table(forecast(summaries, screened, _seconds_per_item(study))))
+        whole, cascade = _whole(study, state), study.config.protocol.cascade
+        shown.append(forecast_table(forecast(summaries, whole, _seconds_per_item(study), cascade)))
     return shown
+
+
+def _whole(study: Study, state: Survey) -> dict[str, int]:
+    """How many items of each benchmark a whole run asks first: all that are screened, or the sample."""
+    counts = {bench: int((state.pool.screenable & (state.pool.bench == bench)).sum()) for bench in state.pool.benches()}
+    limit = 0 if study.config.protocol.cascade else study.config.protocol.sample
+    return {bench: min(count, limit) if limit else count for bench, count in counts.items()}
 
 
 def doubts(study: Study, state: Survey) -> list[str]:
