@@ -137,7 +137,7 @@ class Study:
 
     @property
     def video_manifest(self) -> Path:
-        """One row a video and attempt: key, status, content_hash, error; the last row of a key wins."""
+        """One row a set of frames and attempt (docs/frames.md); the last `ready` row of a set wins, else the last."""
         return self.logs / "manifest.jsonl"
 
     @property

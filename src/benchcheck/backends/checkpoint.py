@@ -142,7 +142,7 @@ def check(folder: Path, *, weights: bool = True) -> None:
     if found[0] not in ARCHITECTURES:
         raise ModelRefusedError(
             f"{folder}: the architecture is {found[0]}. Allowed: {', '.join(ARCHITECTURES)}. "
-            "Cure: name a Qwen3-VL checkpoint, or serve this one and use the server backend"
+            "Cure: name a Qwen3-VL checkpoint"
         )
     _check_tokenizer(folder)
     if weights:

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from subprocess import PIPE
 from typing import IO
 
 from benchcheck.backends import Backend, ModelSpec, check_backend, open_backend
@@ -94,7 +95,7 @@ class Local:
         threads = str(max(1, (os.cpu_count() or 1) // len(busy)))
         environment = {"OMP_NUM_THREADS": threads} | dict(os.environ)
         workers = [
-            subprocess.Popen([*command, "--task", str(task)], stdout=-1, stderr=-1, text=True, env=environment)
+            subprocess.Popen([*command, "--task", str(task)], stdout=PIPE, stderr=PIPE, text=True, env=environment)
             for task in busy
         ]
         done: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
