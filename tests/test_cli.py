@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from benchcheck import __version__, cli
+from benchcheck.backends import checkpoint
+from benchcheck.errors import ModelRefusedError
 from benchcheck.study import Study
 
 Run = Callable[..., tuple[int, str, str]]
@@ -66,6 +68,17 @@ def test_init_writes_the_protocols_models_and_never_overwrites(run: Run, tmp_pat
     code, out, err = run("init", tmp_path / "new")
     assert (code, out) == (2, "")
     assert "there is a study already" in err
+
+
+def test_embedded_models_are_named_with_their_fingerprints(run: Run, tmp_path: Path) -> None:
+    """A release with other weights then asks again, or says so, instead of mixing the answers of both."""
+    assert run("init", tmp_path / "new", "--embedded")[0] == 0
+    models = Study.open(tmp_path / "new").config.models
+    assert {role: named.model for role, named in models.items()} == {"8b": "embedded:large", "2b": "embedded:small"}
+    for named in models.values():
+        assert named.revision == checkpoint.fetch(named.model, named.revision)[1]
+        with pytest.raises(ModelRefusedError, match="the revision asked for is sha256:other"):
+            checkpoint.fetch(named.model, "sha256:other")
 
 
 def test_pool_build_prints_the_counts(run: Run, study: Path) -> None:

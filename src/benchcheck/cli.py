@@ -88,6 +88,7 @@ def init(
     embedded: Annotated[bool, typer.Option(help="Use the package's tiny models, to try things out.")] = False,
 ) -> None:
     """Make a study: a folder with a commented benchcheck.toml."""
+    from benchcheck.backends.checkpoint import pinned
     from benchcheck.config import EMBEDDED, QWEN3_VL
     from benchcheck.study import Study
 
@@ -100,7 +101,7 @@ def init(
         study,
         pool=pool,
         videos=str(videos.absolute()) if videos else "videos",
-        models=EMBEDDED if embedded else QWEN3_VL,
+        models=pinned(EMBEDDED) if embedded else QWEN3_VL,
     )
     print(f"{made.root / 'benchcheck.toml'} written. Next: benchcheck pool build {study}")
 

@@ -7,13 +7,14 @@ import hashlib
 import json
 import re
 import struct
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from benchcheck.errors import MissingExtraError, ModelRefusedError, UsageError
 
-__all__ = ["ARCHITECTURES", "EMBEDDED", "check", "fetch", "fingerprint", "resolve"]
+__all__ = ["ARCHITECTURES", "EMBEDDED", "check", "fetch", "fingerprint", "pinned", "resolve"]
 
 ARCHITECTURES = ("Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration")
 EMBEDDED = Path(__file__).parent.parent / "demo" / "models"
@@ -53,6 +54,14 @@ def _embedded(model: str) -> Path:
             f"{model}: no such embedded checkpoint. Allowed: {', '.join(shipped) or 'none in this install'}"
         )
     return folder
+
+
+def pinned(models: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Return embedded checkpoints by role with the fingerprints of their files: another release may ship others.
+
+    A study that names them so never mixes the answers of two releases, and says which one it needs.
+    """
+    return {role: (model, fingerprint(_embedded(model))) for role, (model, _) in models.items()}
 
 
 def fetch(model: str, revision: str) -> tuple[Path, str]:

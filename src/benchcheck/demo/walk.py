@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from benchcheck.backends.checkpoint import pinned
 from benchcheck.config import EMBEDDED
 from benchcheck.console import Bars, columns, note, pool_table, states_line, tell
 from benchcheck.demo.controls import make_controls
@@ -170,7 +171,7 @@ def _open(folder: Path, controls: Path, per_class: int) -> Study:
     tell(f"{len(made.controls)} items of {len(CLASSES)} classes on {len(made.videos)} videos, rendered now")
     _says(f"benchcheck init {folder} --embedded --file {made.items} --bench {BENCH} --videos {controls}")
     source = {"spec": "generic", "files": ["controls/items.jsonl"], "bench": BENCH, "truth": "controls/truth.jsonl"}
-    return Study.create(folder, name="demo", pool=[source], videos="controls", models=EMBEDDED)
+    return Study.create(folder, name="demo", pool=[source], videos="controls", models=pinned(EMBEDDED))
 
 
 def _screen(study: Study, controls: Path | None) -> None:
