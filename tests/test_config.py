@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from benchcheck import config as config_module
 from benchcheck.config import (
     EMBEDDED,
-    PRESETS,
     QWEN3_VL,
     Config,
     Frames,
@@ -31,6 +30,7 @@ from benchcheck.config import (
 )
 from benchcheck.errors import ConfigError, SpecError
 from benchcheck.screen.prompts import INTROS
+from benchcheck.screen.readings import PRESETS
 from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Sight
 
 MODELS = {"8b": {"model": "large"}, "2b": {"model": "small"}}

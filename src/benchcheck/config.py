@@ -20,12 +20,12 @@ from typing import Any, TypeVar
 
 from benchcheck.errors import BenchcheckError, ConfigError
 from benchcheck.screen.prompts import INTROS, PREFILL, render_text
+from benchcheck.screen.readings import PRESETS
 from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Sight, Step
 
 __all__ = [
     "BENCH_NAME",
     "EMBEDDED",
-    "PRESETS",
     "QWEN3_VL",
     "STUDY_VERSION",
     "Config",
@@ -43,7 +43,6 @@ __all__ = [
 ]
 
 STUDY_VERSION = 1
-PRESETS = ("exact", "benchcheck-2026")
 QWEN3_VL: Mapping[str, tuple[str, str]] = types.MappingProxyType(
     {
         "8b": ("Qwen/Qwen3-VL-8B-Instruct", "0c351dd01ed87e9c1b53cbc748cba10e6187ff3b"),

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from benchcheck.errors import UsageError
 from benchcheck.screen.prompts import LETTERS
-from benchcheck.screen.readings import LetterLogprobs, merge_letters
+from benchcheck.screen.readings import PRESETS, LetterLogprobs, merge_letters
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["PRESETS", "Readout", "check_preset"]
+__all__ = ["Readout", "check_preset"]
 
-PRESETS = ("exact", "benchcheck-2026")
 TOP = 20
 """How many tokens `benchcheck-2026` sees."""
 
@@ -43,7 +42,7 @@ class Readout:
         """Keep what the preset needs.
 
         Args:
-            preset: one of `PRESETS`.
+            preset: one of `readings.PRESETS`.
             tokens: decoded text by id.
             variants: ids by letter.
         """

@@ -10,6 +10,7 @@ from benchcheck.screen.prompts import LETTERS
 __all__ = [
     "MISSING_LOGPROB",
     "PERMANENT_FAILURES",
+    "PRESETS",
     "Failure",
     "LetterLogprobs",
     "Reading",
@@ -19,6 +20,9 @@ __all__ = [
     "margin_of",
     "merge_letters",
 ]
+
+PRESETS = ("exact", "benchcheck-2026")
+"""How letters are read: exactly, or from the top 20 tokens as the original does (protocol 5)."""
 
 MISSING_LOGPROB = math.log(1e-6)
 """What a letter gets that an endpoint did not list among its top tokens (protocol 5)."""
