@@ -157,6 +157,18 @@ def test_failed_items_get_another_try(run: Run, study: Path) -> None:
     assert "FAILED_TOTAL=12" in out
 
 
+def test_failed_items_of_a_split_benchmark_get_another_try(run: Run, study: Path) -> None:
+    path = study / "benchcheck.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace("skill=0.7", "fail=1&kind=low_label_mass"))
+    for task in (0, 1):
+        run("work", study, "--step", 1, "--backend", "scripted", "--task", task, "--tasks", 2)
+    assert "FAILED_TOTAL=12" in run("plan", study)[1]
+    for _ in range(2):
+        _, out, err = run("screen", study, "--backend", "scripted", "--step", 1, "--retry-failed")
+        assert "step 1 blind: asking 12 items" in err
+        assert "FAILED_TOTAL=12" in out
+
+
 def test_frames_of_missing_videos_are_named_and_nothing_breaks(run: Run, study: Path) -> None:
     code, out, _ = run("frames", "extract", study)
     assert code == 0
@@ -238,6 +250,53 @@ def test_ctrl_c_says_that_the_same_command_continues(run: Run, study: Path, monk
     code, _, err = run("screen", study, "--backend", "scripted")
     assert code == 130
     assert err.splitlines()[-1] == "benchcheck: stopped. What was written stays; the same command continues."
+
+
+def test_ctrl_c_anywhere_is_one_line(run: Run, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for reason in (KeyboardInterrupt(), RuntimeError("Query interrupted")):
+        monkeypatch.setattr(cli, "app", lambda *_, reason=reason, **__: (_ for _ in ()).throw(reason))
+        code, _, err = run("plan", study)
+        assert (code, err.count("\n")) == (130, 1)
+        assert "the same command continues" in err
+
+
+def test_ctrl_c_that_python_ignores_is_pressed_again() -> None:
+    script = (
+        "import sys, time\n"
+        "from benchcheck import cli\n"
+        "class Odd:\n"
+        "    def __del__(self): raise KeyboardInterrupt\n"
+        "def app(*_, **__):\n"
+        "    del [Odd()][0]\n"
+        "    time.sleep(20)\n"
+        "cli.app = app\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=15)
+    assert done.returncode in (130, -2)
+    assert done.stderr.startswith("benchcheck: stopped.")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("command", ["plan", "benchmarks"])
+def test_nowhere_to_print_is_one_line(study: Path, command: str) -> None:
+    arguments = [command] if command == "benchmarks" else [command, str(study)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "benchcheck", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "standard output: No space left on device. Cure:" in done.stderr
+
+
+def test_a_pipe_that_is_closed_is_no_traceback(study: Path) -> None:
+    command = f"{sys.executable} -m benchcheck status '{study}' | true"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
 
 
 def test_a_bug_keeps_its_traceback(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
