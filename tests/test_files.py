@@ -381,6 +381,12 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         read_rows([path], {"item_id": "NO SUCH TYPE"})
 
 
+def test_a_dangling_link_among_the_rows_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").symlink_to("nowhere")
+    with pytest.raises(StudyError, match=r"a\.jsonl: rows are not readable: No such file.* Cure:"):
+        read(tmp_path / "a.jsonl")
+
+
 def test_what_stands_behind_from_can_be_used_in_a_query(tmp_path: Path) -> None:
     import duckdb
 

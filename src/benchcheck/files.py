@@ -100,6 +100,7 @@ def publish(path: Path) -> Iterator[Path]:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+            temporary.with_name(temporary.name + ".wal").unlink(missing_ok=True)  # DuckDB's, where it could not end
 
 
 def append_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -147,7 +148,7 @@ def rows_source(files: Sequence[Path], columns: Mapping[str, str]) -> str:
     `columns` maps names to DuckDB types. A line that is no JSON object gives a row of nulls.
     """
     # A name is a pattern to DuckDB, and a folder `a=b` a column, unless they are told apart.
-    names = [re.sub(r"([*?\[])", r"[\1]", str(file.absolute())) for file in files if file.stat().st_size]
+    names = [re.sub(r"([*?\[])", r"[\1]", str(file.absolute())) for file in files if _size(file)]
     if not names:
         nothing = ", ".join(f'null::{kind} as "{name}"' for name, kind in columns.items())
         return f"(select {nothing} limit 0)"
@@ -157,6 +158,15 @@ def rows_source(files: Sequence[Path], columns: Mapping[str, str]) -> str:
         f"read_json([{quoted}], format='newline_delimited', columns={{{declared}}}, ignore_errors=true, "
         f"hive_partitioning=false, maximum_object_size={_LONGEST_ROW})"
     )
+
+
+def _size(file: Path) -> int:
+    """A file's size; one that cannot be looked at, such as a dangling link, is never taken for an empty one."""
+    try:
+        return file.stat().st_size
+    except OSError as reason:
+        cure = "Cure: put the file back, or remove what stands in its place"
+        raise StudyError(f"{file}: rows are not readable: {reason.strerror}. {cure}") from reason
 
 
 def read_rows(files: Sequence[Path], columns: Mapping[str, str], where: str = "") -> Rows:

@@ -103,6 +103,28 @@ def test_a_failure_midway_replaces_nothing(small: World, monkeypatch: pytest.Mon
     assert after == before
 
 
+@pytest.mark.parametrize("ballast", [0, 40, 60])
+def test_a_full_disk_is_one_line_and_leaves_nothing(
+    small: World, small_disk: Path, monkeypatch: pytest.MonkeyPatch, ballast: int
+) -> None:
+    monkeypatch.setenv("POOL_BASE", str(small.study.results))
+    monkeypatch.setenv("POOL_RESULTS_ROOT", str(small_disk / "results"))
+    (small_disk / "ballast").write_bytes(bytes(ballast * 1024))
+    with pytest.raises(StudyError):
+        assemble(small.study)
+    assert list((small_disk / "results").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["what?", "back\\slash"])
+def test_a_folder_in_which_duckdb_cannot_keep_tables_is_one_line(
+    small: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("POOL_BASE", str(small.study.results))
+    monkeypatch.setenv("POOL_RESULTS_ROOT", str(tmp_path / name))
+    with pytest.raises(StudyError, match=r"DuckDB keeps no tables in a folder whose path holds .* Cure: rename it"):
+        assemble(small.study)
+
+
 def test_a_pool_of_no_items(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     world.put([])

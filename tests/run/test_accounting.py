@@ -11,6 +11,13 @@ def test_no_run_cost_nothing(study: Study) -> None:
     assert costs(study) == []
 
 
+def test_a_damaged_line_is_left_out(study: Study) -> None:
+    note_cost(study, COST)
+    with study.accounting_file.open("a") as file:
+        file.write('{"item_id": "", "step": 1, "items": "x", "wall_s": null}\n')
+    assert [cost["step"] for cost in costs(study)] == [2]
+
+
 def test_lines_come_back_oldest_first(study: Study) -> None:
     note_cost(study, COST)
     with study.accounting_file.open("ab") as file:

@@ -79,8 +79,13 @@ def fill(study: Study, state: Survey, warnings: Sequence[tuple[int, str]], path:
     """
     import duckdb
 
-    with duckdb.connect(str(path)) as db:
-        try:
+    if odd := set("?\\") & set(str(path.absolute())):
+        raise StudyError(
+            f"{path.parent.absolute()}: DuckDB keeps no tables in a folder whose path holds {min(odd)!r}. "
+            "Cure: rename it, or set POOL_RESULTS_ROOT to another folder for the results"
+        )
+    try:
+        with duckdb.connect(str(path)) as db:
             db.sql(f"create table items as select * from {_parquet(study.pool_file)}")
             _load(db, "steps", _steps_table(study))
             _load(db, "settings", _settings_table(study))
@@ -98,8 +103,8 @@ def fill(study: Study, state: Survey, warnings: Sequence[tuple[int, str]], path:
             db.sql(
                 f"copy ({wide_query(study.config.steps)}) to '{_quoted(parquet)}' (format parquet, compression zstd)"
             )
-        except duckdb.IOException as reason:
-            raise StudyError(f"{path.parent}: cannot be read or written: {reason}") from reason
+    except (duckdb.IOException, duckdb.TransactionException) as reason:
+        raise StudyError(f"{path.parent}: cannot be read or written: {reason}") from reason
 
 
 def _answers(db: "duckdb.DuckDBPyConnection", study: Study) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchcheck.study import Study, append_rows, read_rows
+from benchcheck.files import append_rows, read_rows
+from benchcheck.study import Study
 
 __all__ = ["COLUMNS", "Cost", "costs", "note_cost"]
 
@@ -61,8 +62,8 @@ def note_cost(study: Study, cost: Cost) -> None:
 
 
 def costs(study: Study) -> Sequence[Mapping[str, Any]]:
-    """Return every line so far, oldest first."""
+    """Return every line so far, oldest first; a damaged one is left out."""
     if not study.accounting_file.exists():
         return []
     rows = read_rows([study.accounting_file], {"item_id": "VARCHAR", **_TYPES}).table
-    return [dict(row) for row in rows.select(list(COLUMNS)).to_pylist()]
+    return [dict(row) for row in rows.select(list(COLUMNS)).to_pylist() if None not in row.values()]
