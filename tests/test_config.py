@@ -136,7 +136,7 @@ def test_every_value_of_another_type_is_refused_with_its_key(path: tuple[Any, ..
         (
             "videos",
             "template",
-            ["{file}", "{}", "{member!r}", "{member:9}", "{{member}}"],
+            ["{file}", "{}", "{member!r}", "{member:9}", "{{member}}", "{member", "}"],
             ["{bench}/{name}", "{stem}.x"],
         ),
     ],

@@ -36,6 +36,15 @@ def drawn(table: object) -> str:
     return plain.file.getvalue()  # type: ignore[attr-defined]
 
 
+def test_nothing_is_cut_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(console, "_out", Console(file=screen, width=40, color_system=None))
+    table = console.columns("benchmark", "items")
+    table.add_row("a" * 64, "1,234,567")
+    console.tell(table)
+    assert "a" * 64 + "  1,234,567" in screen.getvalue()
+
+
 def test_a_bar_shows_what_is_done_the_rate_and_the_errors(terminal: io.StringIO) -> None:
     bars = console.Bars()
     bars.step_begins(LADDER[1], 500, 0)

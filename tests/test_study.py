@@ -30,6 +30,10 @@ def test_a_new_study_has_the_folder_s_name_and_opens(tmp_path: Path) -> None:
 def test_a_second_study_in_the_same_folder_is_refused_and_the_first_kept(tmp_path: Path) -> None:
     made = Study.create(tmp_path / "s")
     before = (made.root / "benchcheck.toml").read_bytes()
+    with pytest.raises(UsageError, match=r"no benchcheck\.toml here, so not a study"):
+        Study.open(tmp_path / ("a" * 300))
+    with pytest.raises(StudyError, match="cannot make this folder"):
+        Study.create(tmp_path / ("a" * 300))
     with pytest.raises(UsageError, match=r"there is a study already\. Cure: choose another folder"):
         Study.create(made.root, name="x")
     assert (made.root / "benchcheck.toml").read_bytes() == before

@@ -136,6 +136,7 @@ class Videos:
     def __post_init__(self) -> None:
         """Refuse a template that names something else."""
         fields = set(re.findall(r"\{([^}]*)\}", self.template))
+        fields |= set(re.findall(r"[{}]", re.sub(r"\{[^{}]*\}", "", self.template)))  # a brace without its other half
         allowed = {"member", "name", "stem", "bench"}
         _check(fields <= allowed, "template", self.template, ", ".join(f"{{{name}}}" for name in sorted(allowed)))
 

@@ -38,12 +38,17 @@ __all__ = [
     "warn",
 ]
 
+_WIDE = 1000
+"""Columns of what is no terminal: a file or another program."""
+
 _out = Console(highlight=False)
 _err = Console(stderr=True, highlight=False)
 
 
 def tell(what: object) -> None:
-    """Print a line or a table; text in square brackets is text."""
+    """Print a line or a table; text in square brackets is text, and nothing is cut."""
+    if not _out.is_terminal:
+        _out.width = _WIDE
     _out.print(escape(what) if isinstance(what, str) else what, soft_wrap=isinstance(what, str))
 
 
@@ -264,7 +269,7 @@ def columns(*names: str) -> Table:
     table = Table(box=None, pad_edge=False)
     texts = ("step", "name", "benchmark", "spec", "issues", "licence", "source", "class", "answerable", "should")
     for name in names:
-        table.add_column(name, justify="left" if name.startswith(texts) else "right")
+        table.add_column(name, justify="left" if name.startswith(texts) else "right", overflow="fold")
     return table
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchcheck.config import Config, load, starter
 from benchcheck.errors import StudyError, UsageError
-from benchcheck.files import Rows, append_rows, publish, read_rows, rows_source, writing
+from benchcheck.files import Rows, append_rows, publish, read_rows
 from benchcheck.pool.items import Item
 
 if TYPE_CHECKING:
@@ -20,13 +20,7 @@ __all__ = [
     "ANSWER_COLUMNS",
     "CONFIG_NAME",
     "FRAMES_FILE",
-    "Rows",
     "Study",
-    "append_rows",
-    "publish",
-    "read_rows",
-    "rows_source",
-    "writing",
 ]
 
 CONFIG_NAME = "benchcheck.toml"
@@ -82,7 +76,7 @@ class Study:
         """
         folder = Path(root)
         path = folder / CONFIG_NAME
-        if not path.is_file():
+        if not os.path.isfile(path):  # Path.is_file raises where the name is too long or the folder is closed
             raise UsageError(f"{folder}: no {CONFIG_NAME} here, so not a study. Cure: benchcheck init {folder}")
         return cls(folder, load(path))
 
@@ -97,7 +91,7 @@ class Study:
         folder = Path(root)
         path = folder / CONFIG_NAME
         name = os.fsencode(folder.resolve().name).decode("utf-8", "replace")
-        if path.exists():
+        if os.path.lexists(path):
             raise UsageError(f"{path}: there is a study already. Cure: choose another folder, or edit this file")
         try:
             text = starter(**({"name": name} | settings)).encode()

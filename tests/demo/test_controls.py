@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchcheck.demo import clips, controls, facts, phrases, scenes, world
-from benchcheck.errors import RunError, UsageError
+from benchcheck.errors import RunError, StudyError, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_numbers_below_one_are_refused(tmp_path: Path, n: int, workers: int) -> 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be written"):
+    with pytest.raises(StudyError, match="cannot be written"):
         controls.make_controls(tmp_path / "file" / "sub", n_per_class=1)
 
 

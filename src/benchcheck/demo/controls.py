@@ -18,7 +18,7 @@ from typing import NamedTuple
 from benchcheck.demo.clips import write_clip
 from benchcheck.demo.scenes import Scene, draw_scene
 from benchcheck.demo.world import CLASSES, WorldItem, make_item, move_answer
-from benchcheck.errors import RunError, UsageError
+from benchcheck.errors import RunError, StudyError, UsageError
 
 __all__ = ["Control", "ControlSet", "draw_controls", "make_controls"]
 
@@ -92,7 +92,8 @@ def make_controls(
     The same numbers and seed give the same content. `workers` processes paint the videos, by default one per core.
 
     Raises:
-        UsageError: the numbers are no numbers of items and workers, or the folder cannot be written.
+        UsageError: the numbers are no numbers of items and workers.
+        StudyError: the folder cannot be written.
         RunError: a worker died.
     """
     if n_per_class < 1 or (workers is not None and workers < 1):
@@ -108,7 +109,7 @@ def make_controls(
         _write_rows(made.truth, (control.truth for control in controls))
         _write_rows(made.items, (control.row for control in controls))
     except OSError as reason:
-        raise UsageError(f"{out}: the controls cannot be written there ({reason})") from reason
+        raise StudyError(f"{out}: the controls cannot be written there ({reason})") from reason
     return made
 
 
