@@ -16,12 +16,7 @@ from benchcheck.pool.items import Item
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "ANSWER_COLUMNS",
-    "CONFIG_NAME",
-    "FRAMES_FILE",
-    "Study",
-]
+__all__ = ["ANSWER_COLUMNS", "CONFIG_NAME", "FRAMES_FILE", "Study"]
 
 CONFIG_NAME = "benchcheck.toml"
 FRAMES_FILE = "frames.json"

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from benchcheck import __version__
 from benchcheck.errors import StudyError
+from benchcheck.files import publish
 from benchcheck.report.examples import examples_of, shown_prompts
 from benchcheck.report.findings import MEANINGS, find
 from benchcheck.report.tables import open_results, settings_of
-from benchcheck.study import Study, publish
+from benchcheck.study import Study
 
 if TYPE_CHECKING:
     from jinja2 import Environment

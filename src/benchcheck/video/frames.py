@@ -15,8 +15,9 @@ from typing import Any
 
 from benchcheck.config import Frames
 from benchcheck.errors import StudyError
+from benchcheck.files import writing
 from benchcheck.screen.readings import Failure
-from benchcheck.study import FRAMES_FILE, Study, writing
+from benchcheck.study import FRAMES_FILE, Study
 
 __all__ = [
     "FRAMES_VERSION",
