@@ -115,6 +115,11 @@ class Study:
         return base if base.suffix == ".parquet" else base / "pool_items_base.parquet"
 
     @property
+    def pool_is_given(self) -> bool:
+        """Whether `POOL_BASE` names the pool: then it is another package's, read and never written."""
+        return bool(os.environ.get("POOL_BASE"))
+
+    @property
     def manifest_file(self) -> Path:
         """Per benchmark: rows, mcq, open, issues, source, spec."""
         return self.results / "pool_schema_manifest.csv"

@@ -45,6 +45,20 @@ def generic(name: str, bench: str = "") -> PoolSource:
     return PoolSource(spec="generic", files=(name,), bench=bench)
 
 
+def test_a_pool_that_the_environment_names_is_never_written(
+    make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rows(tmp_path / "mine.jsonl", row(0))
+    study, given = make_study(generic("mine.jsonl")), tmp_path / "package" / "pool_items_base.parquet"
+    given.parent.mkdir()
+    given.write_bytes(b"another package's pool")
+    monkeypatch.setenv("POOL_BASE", str(given.parent))
+    with pytest.raises(UsageError, match=r"given by POOL_BASE and never written\. Cure: unset POOL_BASE"):
+        build_pool(study)
+    assert given.read_bytes() == b"another package's pool"
+    assert not study.manifest_file.exists()
+
+
 def test_a_file_of_ones_own(make_study: MakeStudy, tmp_path: Path) -> None:
     write_rows(
         tmp_path / "mine.jsonl", row(0), row(1, start=2, end="0:05"), row(2, answer="F"), row(3, options="?"), row(0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchcheck.config import BENCH_NAME, PoolSource
-from benchcheck.errors import ConfigError, InputError
+from benchcheck.errors import ConfigError, InputError, UsageError
 from benchcheck.files import publish
 from benchcheck.pool.issues import ISSUES, blocking
 from benchcheck.pool.items import Item
@@ -141,11 +141,14 @@ def build_pool(study: Study) -> PoolSummary:
     When anything fails before, both stay as they were.
 
     Raises:
+        UsageError: `POOL_BASE` names the pool.
         ConfigError: the config names no benchmark, or one twice.
         SpecError: a spec is not there or is wrong.
         InputError: an annotation file is missing or not what its spec says, or two items have one id.
         StudyError: the disk is full or the folder is not writable.
     """
+    if study.pool_is_given:
+        raise UsageError(f"{study.pool_file}: this pool is given by POOL_BASE and never written. Cure: unset POOL_BASE")
     inputs = _inputs(study)
     summaries = [_summary(one, study) for one in inputs]
     with contextlib.ExitStack() as stack:
