@@ -7,10 +7,12 @@ import pytest
 from rich.console import Console
 
 from benchcheck import console
+from benchcheck.run.accounting import Cost, note_cost
 from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary
 from benchcheck.run.pilot import StepForecast
 from benchcheck.screen.statistics import wilson
 from benchcheck.screen.steps import LADDER
+from benchcheck.study import Study
 from benchcheck.video.extract import FramesProgress
 
 
@@ -136,3 +138,10 @@ def test_text_in_brackets_is_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_states_are_named_without_zeros() -> None:
     assert console.states_line({"kept": 1200, "removed": 0, "not_screened": 3}) == "1,200 kept · 3 not screened"
+
+
+def test_a_forecast_counts_the_seconds_of_the_study_s_own_model(study: Study) -> None:
+    engine = dict.fromkeys(("name", "version", "dtype", "device"), "x")
+    for model, seconds in ((study.config.models["8b"].model, 20.0), ("another", 1.0)):
+        note_cost(study, Cost(1, "a", 0, 10, 40, 400, seconds, 0, model, "", engine, "now"))
+    assert console._seconds_per_item(study) == {1: 2.0}

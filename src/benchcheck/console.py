@@ -255,10 +255,11 @@ def doubts_of(summary: StepSummary) -> list[str]:
 
 
 def _seconds_per_item(study: Study) -> dict[int, float]:
-    """Engine seconds per item so far, by step."""
+    """Engine seconds per item so far, by step; what another model cost there says nothing of this one."""
+    models = {step.number: study.config.models[step.role].model for step in study.config.steps}
     items: dict[int, int] = {}
     seconds: dict[int, float] = {}
-    for cost in costs(study):
+    for cost in [cost for cost in costs(study) if cost["model"] == models.get(cost["step"])]:
         items[cost["step"]] = items.get(cost["step"], 0) + cost["items"]
         seconds[cost["step"]] = seconds.get(cost["step"], 0.0) + cost["wall_s"]
     return {step: seconds[step] / count for step, count in items.items() if count}
