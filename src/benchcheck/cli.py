@@ -1,4 +1,4 @@
-"""The command line: it translates, calls and prints. Every command has its twin in Python (docs/python.md).
+"""The command line: it translates, calls and prints. What it does to a study, functions do too (docs/python.md).
 
 Wrong use ends with exit code 2, a failed run with 1, Ctrl-C with 130; each in one line. A bug keeps its traceback.
 """

@@ -1,7 +1,8 @@
 """The control benchmark: planted items whose class is known, with real videos, and their truth in a file of its own.
 
-`items.jsonl` is a benchmark like any other and says nothing about the classes; `truth.jsonl` does. No text or scene of
-the controls was trained on (`facts`, `phrases`).
+`items.jsonl` is a benchmark like any other and says nothing about the classes; `truth.jsonl` does. No scene of the
+controls was trained on, no fact in their phrasing (`facts`) and no option text that gives itself away (`phrases`); the
+wordings of questions about what is seen are those of the training.
 """
 
 import json
