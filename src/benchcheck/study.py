@@ -220,7 +220,7 @@ class Study:
         table = self.item_table()
         if item_ids is not None:
             table = table.filter(pc.is_in(table.column("item_id"), value_set=pa.array(list(item_ids), pa.string())))
-        return [_item_of(row) for row in table.to_pylist()]
+        return [Item.of(row) for row in table.to_pylist()]
 
     # Frames.
 
@@ -288,9 +288,3 @@ def _item_table(rows: Sequence[Mapping[str, Any]], schema: "pa.Schema") -> "pa.T
     import pyarrow as pa
 
     return pa.Table.from_pylist(list(rows), schema=schema)
-
-
-def _item_of(row: Mapping[str, Any]) -> Item:
-    """One row of the pool file as an item."""
-    values = {name: row[name] for name in Item.__dataclass_fields__}
-    return Item(**values | {"options": tuple(row["options"]), "issues": tuple(row["issues"])})

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,12 @@ class Item:
     category: str = ""
     duration: float | None = None
     issues: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Item":
+        """Return the item of a row of the pool's table."""
+        values = {name: row[name] for name in cls.__dataclass_fields__}
+        return cls(**values | {"options": tuple(row["options"]), "issues": tuple(row["issues"])})
 
     @property
     def digest(self) -> str:

@@ -198,8 +198,7 @@ def _take(chosen: dict[str, Row], rows: Iterable[Row], count: int) -> None:
 
 def _example(study: Study, row: Row, answers: Sequence[Row]) -> Example:
     """Gather one item."""
-    values = {name: row[name] for name in Item.__dataclass_fields__}
-    item = Item(**values | {"options": tuple(row["options"]), "issues": tuple(row["issues"])})
+    item = Item.of(row)
     decisive = row["left_at"] or (answers[-1]["step"] if answers else 0)
     return Example(
         item=item,
