@@ -93,6 +93,8 @@ class Protocol:
         _check(math.isfinite(self.margin) and self.margin >= 0, "margin", self.margin, "0 or more, in nats")
         _check(0 <= self.mass_floor < 1, "mass_floor", self.mass_floor, "0 up to below 1")
         _check(self.sample >= 0, "sample", self.sample, "0 (all) or more")
+        alone = "0 while cascade = true (a cascade over a sample is `benchcheck screen --pilot`)"
+        _check(not (self.cascade and self.sample), "sample", self.sample, alone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
