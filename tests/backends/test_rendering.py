@@ -62,6 +62,13 @@ def test_vocabulary_is_decoded_token_by_token(renderer):
     assert tokens[letter] == " A"
 
 
+@pytest.mark.parametrize("template", ["{% for %}", "{{ raise_exception('only texts') }}", "{{ messages[9].role }}"])
+def test_a_template_that_fails_is_refused(damaged, template):
+    (damaged / "chat_template.jinja").write_text(template)
+    with pytest.raises(ModelRefusedError, match=r"the chat template cannot be used \(.*Cure: fetch"):
+        Renderer(damaged)
+
+
 def test_a_template_without_images_is_refused(damaged):
     (damaged / "chat_template.jinja").write_text("{{ messages[0]['content'][-1]['text'] }}")
     with pytest.raises(ModelRefusedError, match=r"the chat template shows 0 of 2 images as <\|image_pad\|>"):

@@ -115,6 +115,7 @@ def test_every_record_counts_and_keeps_its_row() -> None:
         ({"question": "Is the pineapple red?"}, ()),
         ({"question": "?! ?", "options": ["?", "no"]}, ()),
         ({"question": "What \x0c is red?"}, ("bad_text",)),
+        ({"question": b"What \xff is red?"}, ("bad_text",)),  # a binary column of Parquet
         ({"options": ["apple", "sky \udc00"]}, ("bad_text",)),
         ({"video": "\ud800.mp4"}, ("bad_text",)),
         ({"id": "\x00"}, ("bad_text",)),

@@ -44,6 +44,7 @@ class Renderer:
         Raises:
             ModelRefusedError: it cannot be loaded, has no image token, or its template shows no images.
         """
+        from jinja2 import TemplateError
         from transformers import AutoTokenizer
 
         try:
@@ -56,7 +57,13 @@ class Renderer:
             ) from error
         token = getattr(self._tokenizer, "image_token", "<|image_pad|>")
         self._image = self._tokenizer.convert_tokens_to_ids(token)
-        shown = self.tokenize(self.text(_SPECIMEN, images=2))
+        try:
+            shown = self.tokenize(self.text(_SPECIMEN, images=2))
+        except TemplateError as error:
+            raise ModelRefusedError(
+                f"{folder}: the chat template cannot be used ({error}). Allowed: the chat template of a Qwen3-VL "
+                "checkpoint. Cure: fetch the checkpoint again"
+            ) from error
         if shown.count(self._image) != 2:
             raise ModelRefusedError(
                 f"{folder}: the chat template shows {shown.count(self._image)} of 2 images as {token}. Allowed: a "

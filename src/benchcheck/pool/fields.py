@@ -89,7 +89,7 @@ def text_of(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        return value.decode("utf-8", "surrogateescape")  # what is no UTF-8 becomes U+FFFD, and is noted
     if not isinstance(value, bool | list | tuple | Mapping):
         return str(value)
     try:
