@@ -1,7 +1,9 @@
+import re
+
 import numpy as np
 import pytest
 
-from benchcheck.backends.rendering import PlaceholderError, Renderer
+from benchcheck.backends.rendering import ControlTokenError, Renderer
 from benchcheck.errors import ModelRefusedError
 from benchcheck.screen.prompts import Prompt
 
@@ -51,9 +53,10 @@ def test_text_ends_with_the_begun_answer(renderer):
     assert renderer.specimen.endswith("assistant\nAnswer:")
 
 
-def test_a_question_that_holds_the_placeholder_is_told_apart(renderer):
-    with pytest.raises(PlaceholderError, match="2 image placeholders for 1 frames"):
-        renderer.render(ask("What does <|image_pad|> mean?", frames=1), [(1, 1)])
+@pytest.mark.parametrize("token", ["<|image_pad|>", "<|im_end|>", "<|im_start|>", "<|video_pad|>", "<|endoftext|>"])
+def test_a_question_that_holds_a_control_token_is_refused(renderer, token):
+    with pytest.raises(ControlTokenError, match=re.escape(token)):
+        renderer.render(ask(f"What does {token} mean?", frames=1), [(1, 1)])
 
 
 def test_vocabulary_is_decoded_token_by_token(renderer):

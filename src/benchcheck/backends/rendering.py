@@ -18,11 +18,14 @@ from benchcheck.errors import ModelRefusedError
 from benchcheck.screen.prompts import INTROS, PREFILL, Prompt, render_text
 from benchcheck.screen.steps import Sight
 
-__all__ = ["PlaceholderError", "Rendered", "Renderer"]
+__all__ = ["ControlTokenError", "Rendered", "Renderer"]
 
 
-class PlaceholderError(Exception):
-    """A prompt's text holds the image placeholder itself, so that its images cannot be told from its words."""
+class ControlTokenError(Exception):
+    """An item's text holds one of the model's control tokens, such as an end of turn or an image placeholder.
+
+    Tokenised as it stands, it would be obeyed: a question could end its own turn and answer itself.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class Renderer:
             ) from error
         token = getattr(self._tokenizer, "image_token", "<|image_pad|>")
         self._image = self._tokenizer.convert_tokens_to_ids(token)
+        added = self._tokenizer.added_tokens_decoder.values()
+        self._control = sorted({token, *(str(one.content) for one in added if one.special)})
         try:
             shown = self.tokenize(self.text(_SPECIMEN, images=2))
         except TemplateError as error:
@@ -101,12 +106,14 @@ class Renderer:
             sizes: height and width of each of its frames in tokens.
 
         Raises:
-            PlaceholderError: its text contains the image placeholder.
+            ControlTokenError: its text contains a control token of this model.
         """
+        held = [token for token in self._control if token in prompt.text]
+        if held:
+            raise ControlTokenError(f"the text holds {held[0]}, a control token of this model")
         ids = np.array(self.tokenize(self.text(prompt.text, images=len(sizes))), dtype=np.int64)
         places = np.flatnonzero(ids == self._image)
-        if len(places) != len(sizes):
-            raise PlaceholderError(f"the text shows {len(places)} image placeholders for {len(sizes)} frames")
+        assert len(places) == len(sizes), f"{len(places)} image placeholders for {len(sizes)} frames"
         counts = np.ones(len(ids), dtype=np.int64)
         counts[places] = [height * width for height, width in sizes]
         firsts = (np.cumsum(counts) - counts)[places]

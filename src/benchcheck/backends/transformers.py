@@ -21,7 +21,7 @@ from benchcheck.backends.network import Network, quiet
 from benchcheck.backends.packed import plan_batches
 from benchcheck.backends.pixels import FrameReader, Memory, UndecodableFrameError
 from benchcheck.backends.readout import Readout, check_preset
-from benchcheck.backends.rendering import PlaceholderError, Renderer
+from benchcheck.backends.rendering import ControlTokenError, Renderer
 from benchcheck.backends.window import Planned, Seen, Window, rows_of
 from benchcheck.errors import BackendError, MissingExtraError, ModelRefusedError
 from benchcheck.screen.prompts import LETTERS, Prompt
@@ -138,8 +138,8 @@ class TransformersBackend:
             rendered = self._renderer.render(prompt, window.sizes(prompt.frames))
         except UndecodableFrameError as error:
             return Failure("undecodable_frames", str(error))
-        except PlaceholderError as error:
-            return Failure("placeholder_in_text", str(error))
+        except ControlTokenError as error:
+            return Failure("control_token_in_text", str(error))
         length, limit = len(rendered.ids), self._network.max_tokens
         if length > limit:
             return Failure("context_too_long", f"{length} tokens; the model takes {limit}")

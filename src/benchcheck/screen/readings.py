@@ -28,7 +28,7 @@ MISSING_LOGPROB = math.log(1e-6)
 """What a letter gets that an endpoint did not list among its top tokens (protocol 5)."""
 
 PERMANENT_FAILURES = frozenset(
-    {"context_too_long", "low_label_mass", "undecodable_frames", "unreadable_letters", "placeholder_in_text"}
+    {"context_too_long", "low_label_mass", "undecodable_frames", "unreadable_letters", "control_token_in_text"}
 )
 """Error kinds that repeat by nature: one such row fails the item at once (protocol 5; the last two are ours, D)."""
 
