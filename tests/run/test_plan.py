@@ -176,17 +176,26 @@ def test_a_damaged_answer_is_asked_again_and_never_guessed(study: Study, name: s
     pool = make_items(a=2)
     study.write_pool(pool)
     study.append(1, "a", None, [row_of(study, pool[0], **{name: None}), row_of(study, pool[1], **{name: "x"})])
-    assert marks(study) == [Mark.ERRORS, Mark.ERRORS]
+    assert marks(study) == [Mark.NONE, Mark.NONE]
+    assert read_step(study, load_pool(study), LADDER[1]).unreadable == 2
     assert totals(survey(study), 1).remaining == 2
     study.append(1, "a", None, [row_of(study, pool[0])])
-    assert marks(study) == [Mark.PASSED, Mark.ERRORS]
+    assert marks(study) == [Mark.PASSED, Mark.NONE]
+
+
+@pytest.mark.parametrize("change", [{"n_right": 5}, {"n_right": -1}, {"n_perm": 0, "n_right": 0}])
+def test_an_answer_of_impossible_numbers_is_no_answer_and_no_error(study: Study, change: dict[str, int]) -> None:
+    study.write_pool(make_items(a=1))
+    study.append(1, "a", None, [row_of(study, make_item(0), **change)] * 3)
+    assert marks(study) == [Mark.NONE]
+    assert read_step(study, load_pool(study), LADDER[1]).unreadable == 3
 
 
 def test_a_status_that_is_neither_ok_nor_error_is_no_answer(study: Study) -> None:
     study.write_pool(make_items(a=2))
     rows = [row_of(study, make_item(0), status=None), row_of(study, make_item(1), status="OK")]
     study.append(1, "a", None, rows)
-    assert marks(study) == [Mark.ERRORS, Mark.ERRORS]
+    assert marks(study) == [Mark.NONE, Mark.NONE]
 
 
 def test_thresholds_move_without_asking_again(tmp_path: Path) -> None:

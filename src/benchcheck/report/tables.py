@@ -131,8 +131,10 @@ def _answers(db: "duckdb.DuckDBPyConnection", study: Study) -> None:
 
 _GOOD = (
     "select r.* exclude (line, error, detail, status, forgives) from staged r "
-    "where r.line in (select max(line) from staged where status = 'ok' group by item_id)"
+    "where r.line in (select max(line) from staged where status = 'ok' and n_right between 0 and n_perm "
+    "and n_perm > 0 and isfinite(mean_margin) group by item_id)"
 )
+"""The last sound answer of each item; what a damaged row is says `run.plan`."""
 _BAD = "select r.item_id, r.bench, r.step, r.line, r.error, r.detail, r.at from staged r where r.status = 'error'"
 
 

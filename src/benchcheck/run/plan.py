@@ -190,13 +190,12 @@ def read_step(study: Study, pool: Pool, step: Step) -> StepReport:
     use = pc.and_(same_key, same_item)
     table, position = table.filter(use), position.filter(use)
     permanent = pc.is_in(table.column("error"), value_set=pa.array(sorted(PERMANENT_FAILURES)))
-    good = pc.fill_null(pc.equal(table.column("status"), "ok"), fill_value=False)
-    for name in ("n_right", "n_perm", "mean_margin"):
-        # A damaged answer is asked again like an error, never guessed.
-        good = pc.and_(good, pc.is_valid(table.column(name)))
+    n_same_key, n_usable = pc.sum(same_key).as_py() or 0, len(table)
+    whole = _whole(table)
+    table, position, permanent = table.filter(whole), position.filter(whole), permanent.filter(whole)
     columns = StepRows(
         item=position.to_numpy().astype(np.int64),
-        good=good.to_numpy(),
+        good=pc.equal(table.column("status"), "ok").to_numpy(),
         permanent=permanent.to_numpy(),
         n_right=pc.fill_null(table.column("n_right"), 0).to_numpy().astype(np.int64),
         n_perm=pc.fill_null(table.column("n_perm"), 1).to_numpy().astype(np.int64),
@@ -206,9 +205,24 @@ def read_step(study: Study, pool: Pool, step: Step) -> StepReport:
     )
     protocol = study.config.protocol
     marks = marks_of(columns, len(pool), Rule(protocol.right_share, protocol.margin))
-    n_same_key = pc.sum(same_key).as_py() or 0
     errors = errors_of(columns, len(pool))
-    return StepReport(marks, errors, len(rows.table) - n_same_key, n_same_key - len(table), rows.unreadable)
+    unreadable = rows.unreadable + n_usable - len(table)
+    return StepReport(marks, errors, len(rows.table) - n_same_key, n_same_key - n_usable, unreadable)
+
+
+def _whole(table: "pa.Table") -> "pa.ChunkedArray":
+    """Flag rows that are what they say: errors, tries and answers with all their numbers.
+
+    A damaged answer is neither an answer nor an error: it is counted as unreadable and its item is asked again.
+    """
+    import pyarrow.compute as pc
+
+    status, right, orders = (table.column(name) for name in ("status", "n_right", "n_perm"))
+    sound = pc.and_(pc.and_(pc.greater_equal(right, 0), pc.less_equal(right, orders)), pc.greater(orders, 0))
+    sound = pc.and_(sound, pc.is_finite(table.column("mean_margin")))
+    answer = pc.and_(pc.equal(status, "ok"), pc.fill_null(sound, fill_value=False))
+    other = pc.or_(pc.equal(status, "error"), pc.equal(status, "retry"))
+    return pc.fill_null(pc.or_(answer, other), fill_value=False)
 
 
 def framed_flags(study: Study, pool: Pool) -> Flags:
