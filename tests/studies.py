@@ -154,13 +154,15 @@ class Heard:
     """A Reporter that keeps what it was told."""
 
     begun: list[tuple[int, int, int]] = field(default_factory=list)
+    blocked: list[int] = field(default_factory=list)
     items: int = 0
     errors: int = 0
     ended: list[StepSummary] = field(default_factory=list)
 
-    def step_begins(self, step: Step, todo: int, waiting: int) -> None:
+    def step_begins(self, step: Step, todo: int, waiting: int, blocked: int) -> None:
         """Keep it."""
         self.begun.append((step.number, todo, waiting))
+        self.blocked.append(blocked)
 
     def advance(self, items: int, errors: int) -> None:
         """Add it up."""

@@ -49,7 +49,7 @@ def test_nothing_is_cut_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPat
 
 def test_a_bar_shows_what_is_done_the_rate_and_the_errors(terminal: io.StringIO) -> None:
     bars = console.Bars()
-    bars.step_begins(LADDER[1], 500, 0)
+    bars.step_begins(LADDER[1], 500, 0, 0)
     bars.advance(200, 7)
     assert bars._bars is not None
     bars._bars.refresh()
@@ -64,7 +64,7 @@ def test_a_bar_shows_what_is_done_the_rate_and_the_errors(terminal: io.StringIO)
 
 def test_a_bar_that_an_error_left_standing_is_taken_away(terminal: io.StringIO) -> None:
     bars = console.Bars()
-    bars.step_begins(LADDER[2], 5, 2)
+    bars.step_begins(LADDER[2], 5, 2, 0)
     bars.close()
     bars.close()
     bars.advance(1, 0)
@@ -76,13 +76,13 @@ def test_without_a_terminal_lines_are_printed(
 ) -> None:
     monkeypatch.setattr(console, "_err", Console(stderr=True, force_terminal=False, width=200))
     bars = console.Bars()
-    bars.step_begins(LADDER[3], 0, 12)
-    bars.step_begins(LADDER[3], 5, 0)
+    bars.step_begins(LADDER[3], 0, 12, 3)
+    bars.step_begins(LADDER[3], 5, 0, 0)
     frames = console.FramesBar()
     frames(FramesProgress(1, 0, 2, 1, 1.0))
     frames.close()
     assert capsys.readouterr().err.splitlines() == [
-        "step 3 v32_2b: nothing to ask, 12 waiting for frames",
+        "step 3 v32_2b: nothing to ask, 12 waiting for frames, 3 waiting for an earlier step",
         "step 3 v32_2b: asking 5 items",
     ]
 

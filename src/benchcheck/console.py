@@ -71,10 +71,11 @@ class Bars:
     _task: TaskID | None = None
     _errors: int = 0
 
-    def step_begins(self, step: Step, todo: int, waiting: int) -> None:
+    def step_begins(self, step: Step, todo: int, waiting: int, blocked: int) -> None:
         """Start a step's bar."""
         self._errors = 0
         waits = f", {waiting:,} waiting for frames" if waiting else ""
+        waits += f", {blocked:,} waiting for an earlier step" if blocked else ""
         if not todo:
             note(f"step {step.number} {step.name}: nothing to ask{waits}")
             return

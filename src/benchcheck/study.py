@@ -34,12 +34,12 @@ ROW_COLUMNS = {
     "n_right": "INTEGER",
     "mean_margin": "DOUBLE",
     "forgives": "INTEGER",
+    "revision": "VARCHAR",
 }
 ANSWER_COLUMNS = {
     **ROW_COLUMNS,
     "bench": "VARCHAR",
     "model": "VARCHAR",
-    "revision": "VARCHAR",
     "detail": "VARCHAR",
     "orders": "INTEGER[][]",
     "logprobs": "DOUBLE[][]",

@@ -25,6 +25,7 @@ from benchcheck.study import Study
 from studies import (
     FakeBackend,
     Heard,
+    error_of,
     failing,
     framed_study,
     give_frames,
@@ -435,3 +436,21 @@ def test_a_control_item_is_only_an_item(tmp_path: Path) -> None:
     study = framed_study(tmp_path, [open_item])
     assert verdicts(run(study)) == {"a_50": ("OUTSIDE", 0)}
     assert all(not study.step_files(step) for step in LADDER)
+
+
+def test_a_step_alone_says_who_waits_for_an_earlier_one(tiny_pool: Any, heard: Heard) -> None:
+    study = tiny_pool(3)
+    screen(study, Local(study, "scripted"), heard, only=4)
+    assert (heard.begun, heard.blocked) == ([(4, 0, 0)], [3])
+
+
+def test_tries_that_failed_and_mixed_revisions_are_told(tiny_pool: Any) -> None:
+    study = tiny_pool(3)
+    pool = study.items()
+    study.append(1, "a", None, [error_of(study, pool[0])])
+    rows = [row_of(study, item, revision=f"sha256:{'aab'[number] * 64}") for number, item in enumerate(pool)]
+    study.append(1, "a", None, rows)
+    assert list(step_warnings(summarize(study, survey(study), 0))) == [
+        "step 1 (blind): 1 tries failed before their items were answered",
+        "step 1 (blind): the answers come from 2 revisions of the model: sha256:aaaaaaaaaaaa and sha256:bbbbbbbbbbbb",
+    ]

@@ -70,6 +70,10 @@ class StepSummary:
     """Rows of another protocol or of changed items, left out."""
     unreadable: int
     """Lines that were no rows."""
+    error_rows: int = 0
+    """Tries that gave an error row, those of answered items included."""
+    revisions: tuple[str, ...] = ()
+    """The checkpoints that gave the answers."""
 
     @property
     def items_per_s(self) -> float:
@@ -80,8 +84,8 @@ class StepSummary:
 class Reporter(Protocol):
     """Hears what a run does; the command line draws it."""
 
-    def step_begins(self, step: Step, todo: int, waiting: int) -> None:
-        """A step is about to ask `todo` items."""
+    def step_begins(self, step: Step, todo: int, waiting: int, blocked: int) -> None:
+        """A step is about to ask `todo` items; `waiting` want frames, `blocked` an answer of an earlier step."""
         ...
 
     def advance(self, items: int, errors: int) -> None:
@@ -120,7 +124,9 @@ def screen(study: Study, executor: Local, reporter: Reporter, pilot: int = 0, on
         for _ in range(MAX_ERRORS):
             todo = frozenset(pool.ids(state.fold.steps[index].ready & wanted))
             if not begun:
-                reporter.step_begins(step, len(todo), int(np.count_nonzero(state.fold.steps[index].waiting)))
+                here = state.fold.steps[index]
+                blocked = np.count_nonzero(here.todo & ~here.ready & wanted)
+                reporter.step_begins(step, len(todo), int(np.count_nonzero(here.waiting)), int(blocked))
                 begun = True
             if not todo:
                 break
@@ -160,7 +166,7 @@ def retry_failed(study: Study, only: int = 0) -> int:
 class _Silent:
     """A Reporter that hears and says nothing."""
 
-    def step_begins(self, step: Step, todo: int, waiting: int) -> None: ...
+    def step_begins(self, step: Step, todo: int, waiting: int, blocked: int) -> None: ...
 
     def advance(self, items: int, errors: int) -> None: ...
 
@@ -204,6 +210,8 @@ def summarize(study: Study, state: Survey, index: int, asked_now: int = 0, wall_
         kinds=_kinds(study, state.pool, here.step, here.alive & (here.marks == Mark.FAILED)) if failed else (),
         ignored=report.other_key + report.other_item,
         unreadable=report.unreadable,
+        error_rows=int(report.errors.sum()),
+        revisions=report.revisions,
     )
 
 
@@ -237,16 +245,19 @@ def step_warnings(summary: StepSummary) -> Sequence[str]:
     were left out.
     """
     name = f"step {summary.step.number} ({summary.step.name})"
-    warnings = []
-    for loss in summary.losses:
-        if loss.asked < 20:
-            continue
-        share = loss.removed / loss.asked
-        if share >= 0.99 or share <= 0.01:
-            warnings.append(f"{name}: {loss.bench} lost {loss.removed} of {loss.asked} items ({share:.0%})")
+    warnings = [
+        f"{name}: {loss.bench} lost {loss.removed} of {loss.asked} items ({loss.removed / loss.asked:.0%})"
+        for loss in summary.losses
+        if loss.asked >= 20 and not 0.01 < loss.removed / loss.asked < 0.99
+    ]
     tried = summary.answered + summary.failed
     if tried and summary.failed / tried > 0.001:
         warnings.append(f"{name}: {summary.failed} of {tried} items failed ({summary.failed / tried:.1%})")
+    elif summary.error_rows > 0.001 * (tried + summary.error_rows):
+        warnings.append(f"{name}: {summary.error_rows} tries failed before their items were answered")
+    if len(summary.revisions) > 1:
+        loaded = " and ".join(revision[:19] for revision in summary.revisions)
+        warnings.append(f"{name}: the answers come from {len(summary.revisions)} revisions of the model: {loaded}")
     if summary.ignored:
         warnings.append(f"{name}: {summary.ignored} rows of another protocol or of changed items were left out")
     if summary.unreadable:

@@ -167,6 +167,8 @@ class StepReport:
     """Rows of an item that is not in the pool, or whose text has changed since."""
     unreadable: int
     """Lines torn by a killed writer, or damaged."""
+    revisions: tuple[str, ...] = ()
+    """The checkpoints that gave the answers; more than one means that a folder's weights changed under its name."""
 
 
 def read_step(study: Study, pool: Pool, step: Step) -> StepReport:
@@ -207,7 +209,9 @@ def read_step(study: Study, pool: Pool, step: Step) -> StepReport:
     marks = marks_of(columns, len(pool), Rule(protocol.right_share, protocol.margin))
     errors = errors_of(columns, len(pool))
     unreadable = rows.unreadable + n_usable - len(table)
-    return StepReport(marks, errors, len(rows.table) - n_same_key, n_same_key - n_usable, unreadable)
+    answers = table.filter(pc.equal(table.column("status"), "ok"))
+    revisions = tuple(sorted(pc.unique(answers.column("revision").drop_null()).to_pylist()))
+    return StepReport(marks, errors, len(rows.table) - n_same_key, n_same_key - n_usable, unreadable, revisions)
 
 
 def _whole(table: "pa.Table") -> "pa.ChunkedArray":
