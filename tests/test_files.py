@@ -436,6 +436,8 @@ def test_what_a_killed_writer_left_is_cleared_by_the_next(tmp_path: Path) -> Non
     subprocess.run([sys.executable, "-c", program, str(path)], check=False)
     (left,) = tmp_path.iterdir()
     left.with_name(f"{left.name}.wal").write_text("DuckDB's", encoding="utf-8")
+    os.utime(left, (0, 0))
+    os.utime(f"{left}.wal", (0, 0))
     foreign = tmp_path / ".a[b].csv.another-host.1.0.tmp"
     foreign.write_text("theirs", encoding="utf-8")
     with publish(path) as temporary:

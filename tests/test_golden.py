@@ -13,8 +13,6 @@ from benchcheck.screen.prompts import option_orders, render_options
 from benchcheck.screen.readings import argmax, letter_of_token, margin_of, merge_letters
 from benchcheck.screen.verdicts import Rule
 
-pytestmark = pytest.mark.shared
-
 Case = dict[str, Any]
 
 
@@ -95,9 +93,17 @@ CHECKS: dict[str, Callable[[Case], None]] = {
 }
 
 
+GOLDEN = Path(__file__).parent / "golden" / "screening.json"
+
+
 @pytest.fixture(scope="module")
-def golden(shared: Path) -> dict[str, list[Case]]:
-    return json.loads((shared / "golden" / "screening.json").read_bytes())
+def golden() -> dict[str, list[Case]]:
+    return json.loads(GOLDEN.read_bytes())
+
+
+@pytest.mark.shared
+def test_the_golden_file_is_the_protocol_s(shared: Path) -> None:
+    assert GOLDEN.read_bytes() == (shared / "golden" / "screening.json").read_bytes()
 
 
 def test_no_list_of_the_golden_file_is_left_untested(golden: dict[str, list[Case]]) -> None:

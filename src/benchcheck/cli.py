@@ -50,6 +50,8 @@ Pilot = Annotated[int, typer.Option("--pilot", min=0, help="Only this many items
 def main() -> None:
     """Run the command line; expected failures become one line on standard error and an exit code."""
     sys.unraisablehook = _unraisable
+    # A scheduler that takes the machine back sends SIGTERM: what was read is written, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="benchcheck", standalone_mode=False)
         if sys.stdout is not None:

@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ __all__ = ["Rows", "append_rows", "publish", "read_rows", "rows_source", "writin
 _LONGEST_ROW = 1 << 24
 """Bytes of a row; DuckDB sets aside twice as much a thread. A row of 26 options in 24 orders has about 30,000."""
 
+_OLD_S = 600
+"""Seconds after which a dead writer's file is cleared: in a container of the same name it may yet be alive."""
 _numbers = itertools.count()
 """Tells two writers of one file in one process apart."""
 
@@ -67,7 +70,7 @@ def _clear_leftovers(path: Path) -> None:
     ours = re.compile(rf"\.{re.escape(path.name)}\.{re.escape(platform.node())}\.(\d+)\.\d+\.tmp(\..+)?")
     for left in path.parent.iterdir():
         found = ours.fullmatch(left.name)
-        if found and not _alive(int(found[1])):
+        if found and not _alive(int(found[1])) and time.time() - left.stat().st_mtime > _OLD_S:
             left.unlink(missing_ok=True)
 
 

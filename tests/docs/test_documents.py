@@ -5,13 +5,15 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import typer
 
 from benchcheck.cli import app
-from benchcheck.config import Frames, Protocol, Videos
+from benchcheck.config import Frames, PoolSource, Protocol, Videos
+from benchcheck.pool.specs import spec_names
 from benchcheck.screen.readings import PERMANENT_FAILURES
 
 ROOT = Path(__file__).parents[2]
@@ -108,3 +110,20 @@ def test_every_permanent_error_kind_is_explained() -> None:
     page = (ROOT / "docs" / "screen.md").read_text(encoding="utf-8")
     for kind in PERMANENT_FAILURES:
         assert f"| `{kind}` |" in page
+
+
+TOML = [(page, body) for page in PAGES for body in blocks(page, "toml")]
+
+
+@pytest.mark.parametrize(("page", "body"), TOML, ids=[f"{page.name}-{n}" for n, (page, _) in enumerate(TOML)])
+def test_toml_of_a_page_is_toml_and_names_specs_that_ship(page: Path, body: str) -> None:
+    table = tomllib.loads(body)
+    for entry in table.get("pool", []):
+        assert set(entry) <= {field.name for field in dataclasses.fields(PoolSource)}, page.name
+        assert entry["spec"] in spec_names() or entry["spec"].endswith(".toml"), page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_nothing_is_left_to_be_filled_in(page: Path) -> None:
+    for line in page.read_text(encoding="utf-8").splitlines():
+        assert not re.fullmatch(r"[A-Z]{4,}", line.strip()), f"{page.name}: {line}"

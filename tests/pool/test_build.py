@@ -140,6 +140,16 @@ def test_building_again_with_another_benchmark_keeps_all_ids(make_study: MakeStu
     assert {key: after[key] for key in before} == before
 
 
+def test_ids_that_stand_for_something_else_now_are_told(make_study: MakeStudy, tmp_path: Path) -> None:
+    write_rows(tmp_path / "a.jsonl", *(row(number) for number in range(5)))
+    study = make_study(generic("a.jsonl"))
+    assert build_pool(study).warnings == build_pool(study).warnings == ()
+    write_rows(tmp_path / "a.jsonl", *(row(number) for number in range(5) if number != 2))
+    summary = build_pool(study)
+    assert summary.changed == 2
+    assert summary.warnings[-1].startswith("2 items of the pool before have another text, gold or video now")
+
+
 def test_many_files_are_one_benchmark_in_the_order_of_their_names(make_study: MakeStudy, tmp_path: Path) -> None:
     write_rows(tmp_path / "p2.jsonl", row(2))
     write_rows(tmp_path / "p1.jsonl", row(0), row(1))

@@ -121,11 +121,13 @@ def test_killed_again_and_again(tmp_path: Path, undisturbed: Study) -> None:
     assert answers(study) == answers(undisturbed)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_control_c_is_one_line_and_keeps_the_rows(tmp_path: Path, workers: int) -> None:
+@pytest.mark.parametrize(
+    ("workers", "sent"), [(1, signal.SIGINT), (2, signal.SIGINT), (1, signal.SIGTERM), (2, signal.SIGTERM)]
+)
+def test_being_stopped_is_one_line_and_keeps_the_rows(tmp_path: Path, workers: int, sent: signal.Signals) -> None:
     study = framed_study(tmp_path / "study", make_items(a=150), large="scripted?slow=0.004", protocol={"steps": [1]})
     process = start(study, "--workers", str(workers))
-    told = stop_when_rows_come(process, study, 1, signal.SIGINT)
+    told = stop_when_rows_come(process, study, 1, sent)
     assert process.returncode == 130
     assert told.splitlines()[-1] == "benchcheck: stopped. What was written stays; the same command continues."
     assert "Traceback" not in told

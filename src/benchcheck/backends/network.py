@@ -190,7 +190,12 @@ def _load(folder: Path, dtype: torch.dtype, device: torch.device) -> Any:
     with quiet():
         try:
             model, report = AutoModelForImageTextToText.from_pretrained(
-                folder, dtype=dtype, attn_implementation="sdpa", local_files_only=True, output_loading_info=True
+                folder,
+                dtype=dtype,
+                attn_implementation="sdpa",
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are refused below, by name and after seconds, not with a table
             )
         except (OSError, ValueError, RuntimeError) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

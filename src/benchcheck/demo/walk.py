@@ -11,10 +11,11 @@ from pathlib import Path
 from rich.table import Table
 
 from benchcheck.backends.checkpoint import pinned
-from benchcheck.config import EMBEDDED
+from benchcheck.config import EMBEDDED, step_key
 from benchcheck.console import Bars, columns, note, pool_table, states_line, tell
 from benchcheck.demo.controls import make_controls
 from benchcheck.errors import UsageError
+from benchcheck.files import publish
 from benchcheck.pool.build import build_pool
 from benchcheck.report.assemble import assemble
 from benchcheck.report.page import write_report
@@ -120,7 +121,8 @@ class _Watch(Bars):
 def _example(study: Study, step: Step, fallen: Sequence[str]) -> str:
     """Return one item that fell in a step: what was asked and how sure the model was."""
     item = study.items([min(fallen)])[0]
-    row = study.answers(step.number, f"item_id = '{item.item_id}'").table.to_pylist()[-1]
+    wanted = f"item_id = '{item.item_id}' and status = 'ok' and step_key = '{step_key(study.config, step)}'"
+    row = study.answers(step.number, wanted).table.to_pylist()[-1]
     asked = "(options only)" if step.sight is Sight.OPTIONS_ONLY else item.question
     right = f"right in {row['n_right']} of {row['n_perm']} orders" if row["n_perm"] > 1 else "right"
     return f"e.g. {asked} → {item.options[item.gold or 0]}: {right}, margin {row['mean_margin']:.2f} nats"
@@ -191,7 +193,9 @@ def _screen(study: Study, controls: Path | None) -> None:
 def _without_cascade(study: Study) -> Study:
     """Let every step read every item: the config says so, and what was answered stands."""
     path = study.root / CONFIG_NAME
-    path.write_text(path.read_text(encoding="utf-8").replace("cascade = true ", "cascade = false"), encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    with publish(path) as temporary:
+        temporary.write_text(text.replace("cascade = true ", "cascade = false"), encoding="utf-8")
     return Study.open(study.root)
 
 

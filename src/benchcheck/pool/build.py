@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchcheck.config import BENCH_NAME, PoolSource
-from benchcheck.errors import ConfigError, InputError, UsageError
+from benchcheck.errors import ConfigError, InputError, StudyError, UsageError
 from benchcheck.files import publish
 from benchcheck.pool.issues import ISSUES, blocking
 from benchcheck.pool.items import Item
@@ -97,6 +97,8 @@ class PoolSummary:
     """What a build found, benchmark by benchmark, in the config's order."""
 
     benches: tuple[BenchSummary, ...]
+    changed: int = 0
+    """Ids of the pool before that now stand for another text, gold or video."""
 
     @property
     def rows(self) -> int:
@@ -121,7 +123,13 @@ class PoolSummary:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should read after a build, one line each."""
-        return tuple(line for bench in self.benches for line in bench.warnings)
+        lines = [line for bench in self.benches for line in bench.warnings]
+        if self.changed:
+            lines.append(
+                f"{self.changed} items of the pool before have another text, gold or video now, under the same id: "
+                "answers to the old ones are left out, and these items are asked again"
+            )
+        return tuple(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +159,22 @@ def build_pool(study: Study) -> PoolSummary:
         raise UsageError(f"{study.pool_file}: this pool is given by POOL_BASE and never written. Cure: unset POOL_BASE")
     inputs = _inputs(study)
     summaries = [_summary(one, study) for one in inputs]
+    before = _digests(study)
     with contextlib.ExitStack() as stack:
         manifest = stack.enter_context(publish(study.manifest_file))
         study.write_pool(_all_items(inputs, summaries, manifest))
-    return PoolSummary(tuple(summaries))
+    now = _digests(study)
+    changed = sum(now.get(item_id, digest) != digest for item_id, digest in before.items())
+    return PoolSummary(tuple(summaries), changed)
+
+
+def _digests(study: Study) -> dict[str, str]:
+    """What each id of the pool stands for, empty where there is no pool yet or it is damaged."""
+    try:
+        table = study.item_table(["item_id", "item_digest"])
+    except StudyError:
+        return {}
+    return dict(zip(table.column("item_id").to_pylist(), table.column("item_digest").to_pylist(), strict=True))
 
 
 def _inputs(study: Study) -> list[_Input]:
