@@ -123,13 +123,18 @@ def init(
     """Make a study: a folder with a commented benchcheck.toml."""
     from benchcheck.backends.checkpoint import pinned
     from benchcheck.config import EMBEDDED, QWEN3_VL
+    from benchcheck.console import note
     from benchcheck.study import Study
 
-    pool = []
     if not file and (bench or spec != "generic"):
         raise UsageError("--spec and --bench say how a file is read. Cure: name it with --file")
-    if file:
-        pool = [{"spec": spec, "files": [str(path.absolute()) for path in file], **({"bench": bench} if bench else {})}]
+    missing = [path for path in (*(file or []), *([videos] if videos else [])) if not path.exists()]
+    if missing:
+        note(f"{missing[0]} is not there yet")
+    # What is typed is relative to where it is typed; in the study's file it would be relative to the study.
+    read_by = str(Path(spec).absolute()) if spec.endswith(".toml") else spec
+    named = {"bench": bench} if bench else {}
+    pool = [{"spec": read_by, "files": [str(path.absolute()) for path in file], **named}] if file else []
     made = Study.create(
         study,
         pool=pool,

@@ -70,6 +70,8 @@ class Study:
             ConfigError: its benchcheck.toml is wrong.
         """
         folder = Path(root)
+        if folder.name == CONFIG_NAME and os.path.isfile(folder):
+            folder = folder.parent
         path = folder / CONFIG_NAME
         if not os.path.isfile(path):  # Path.is_file raises where the name is too long or the folder is closed
             raise UsageError(f"{folder}: no {CONFIG_NAME} here, so not a study. Cure: benchcheck init {folder}")

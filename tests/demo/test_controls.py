@@ -148,3 +148,19 @@ def test_a_painter_paints_the_share_it_is_told(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(controls.sys, "argv", ["-c", str(tmp_path), "1", "0", "1", "2"])
     controls._paint_as_told()
     assert [path.name for path in tmp_path.iterdir()] == ["v00001.mp4"]
+
+
+@pytest.mark.parametrize("name", ["items.jsonl", "truth.jsonl"])
+def test_a_file_of_somebody_else_is_never_written_over(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"my": "only copy"}\n', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"another file of this name\. Cure: choose an empty folder"):
+        controls.make_controls(tmp_path, n_per_class=1, workers=1)
+    assert (tmp_path / name).read_text(encoding="utf-8") == '{"my": "only copy"}\n'
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_same_controls_may_be_made_again(tmp_path: Path) -> None:
+    first = controls.make_controls(tmp_path, n_per_class=1, workers=1)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert controls.make_controls(tmp_path, n_per_class=1, workers=1) == first
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -175,3 +175,24 @@ def test_one_model_is_open_at_a_time(study: Study, monkeypatch: pytest.MonkeyPat
     executor.close()
     executor.close()
     assert [backend.closed for backend in opened] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [("2,5", ["2", "5"]), ("", []), ("-1", ["-1"]), ("GPU-a, MIG-b", ["GPU-a", "MIG-b"]), (None, ["0", "1", "10"])],
+)
+def test_gpus_are_those_that_are_named_or_all(tmp_path: Path, named: str | None, found: list[str]) -> None:
+    for name in ("nvidia10", "nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia0x"):
+        (tmp_path / name).touch()
+    environment = {} if named is None else {"CUDA_VISIBLE_DEVICES": named}
+    assert local.visible_gpus(environment, tmp_path) == found
+
+
+def test_each_worker_has_a_gpu_of_its_own(tiny_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = tiny_pool(6)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    fake_worker(monkeypatch, "import os; print(100, int(os.environ['CUDA_VISIBLE_DEVICES']), flush=True)")
+    told: list[tuple[int, int]] = []
+    todo = frozenset(item.item_id for item in study.items())
+    Local(study, "scripted", 3).run(LADDER[1], units_of(load_pool(study), 3), todo, lambda *counts: told.append(counts))
+    assert sorted(told) == [(100, 4), (100, 4), (100, 7)]

@@ -93,7 +93,7 @@ def make_controls(
     The same numbers and seed give the same content. `workers` processes paint the videos, by default one per core.
 
     Raises:
-        UsageError: the numbers are no numbers of items and workers.
+        UsageError: the numbers are no numbers of items and workers, or the folder holds another items or truth file.
         StudyError: the folder cannot be written.
         RunError: a worker died.
     """
@@ -105,6 +105,7 @@ def make_controls(
     made = ControlSet(out / "items.jsonl", out / "truth.jsonl", videos, tuple(controls))
     share = _Share(str(out), n_per_class, seed, 0, workers or _enough_workers(len(videos)))
     try:
+        _refuse_others(made)
         out.mkdir(parents=True, exist_ok=True)
         _paint(share)
         _write_rows(made.truth, (control.truth for control in controls))
@@ -232,7 +233,20 @@ def _paint_share(share: _Share) -> None:
         write_clip(scene, path)
 
 
+def _refuse_others(made: ControlSet) -> None:
+    """Refuse to write over a file that is not of these controls, whoever made it."""
+    files = {made.items: [one.row for one in made.controls], made.truth: [one.truth for one in made.controls]}
+    for path, rows in files.items():
+        if path.exists() and path.read_bytes() != _text(rows).encode():
+            raise UsageError(f"{path}: there is another file of this name. Cure: choose an empty folder")
+
+
+def _text(rows: Iterable[Mapping[str, object]]) -> str:
+    """Rows as JSON lines."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 def _write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     part = path.with_name(f".{path.name}.part")
-    part.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    part.write_text(_text(rows), encoding="utf-8")
     os.replace(part, path)

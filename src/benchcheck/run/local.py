@@ -10,8 +10,9 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from subprocess import PIPE
 from typing import IO
 
@@ -23,7 +24,7 @@ from benchcheck.run.work import Progress, do_unit
 from benchcheck.screen.steps import Step
 from benchcheck.study import Study
 
-__all__ = ["Local", "do_share", "model_spec", "share"]
+__all__ = ["Local", "do_share", "model_spec", "share", "visible_gpus"]
 
 
 def model_spec(config: Config, step: Step, root: str) -> ModelSpec:
@@ -93,11 +94,13 @@ class Local:
         command += ["--backend", self.backend, "--tasks", str(n_tasks)]
         command += ["--pilot", str(self.pilot)] if self.pilot else []
         threads = str(max(1, (os.cpu_count() or 1) // len(busy)))
-        environment = {"OMP_NUM_THREADS": threads} | dict(os.environ)
-        workers = [
-            subprocess.Popen([*command, "--task", str(task)], stdout=PIPE, stderr=PIPE, text=True, env=environment)
-            for task in busy
-        ]
+        gpus = visible_gpus(os.environ)
+        workers = []
+        for number, task in enumerate(busy):
+            own = {"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if gpus else {}
+            environment = {"OMP_NUM_THREADS": threads} | dict(os.environ) | own
+            arguments = [*command, "--task", str(task)]
+            workers.append(subprocess.Popen(arguments, stdout=PIPE, stderr=PIPE, text=True, env=environment))
         done: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
         errors: list[list[str]] = [[] for _ in workers]
         readers = []
@@ -128,6 +131,18 @@ class Local:
         last = lines[0].strip().removeprefix("benchcheck: ") if lines else "without a word"
         kind = UsageError if code == UsageError.exit_code else BackendError
         raise kind(f"{len(failures)} of {len(codes)} workers of step {step.number} ended early: {last}")
+
+
+def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> list[str]:
+    """Return the NVIDIA GPUs that a process may use, as `CUDA_VISIBLE_DEVICES` names them, without loading a driver.
+
+    Workers take them in turn, so that each has one of its own where there are as many.
+    """
+    named = environment.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [name.strip() for name in named.split(",") if name.strip()]
+    numbers = [path.name.removeprefix("nvidia") for path in devices.glob("nvidia[0-9]*")]
+    return sorted((number for number in numbers if number.isdecimal()), key=int)
 
 
 def do_share(study: Study, number: int, backend: str, task: tuple[int, int], pilot: int, progress: Progress) -> None:

@@ -59,7 +59,7 @@ class FramesSummary:
     statuses: Counter[str] = field(default_factory=Counter)
     """Failed sets by status; docs and `faults.CURES` say what helps."""
     examples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """Up to five failed sets a status: frames key and reason."""
+    """Up to five failed sets a status: the video's name and the reason."""
 
     @property
     def failed(self) -> int:
@@ -81,16 +81,18 @@ class FramesSummary:
             self.statuses[outcome.status] += 1
             shown = self.examples.setdefault(outcome.status, [])
             if len(shown) < _EXAMPLES:
-                shown.append((outcome.frames_key, outcome.error))
+                shown.append((parse_video_key(outcome.key).member, outcome.error))
 
     def lines(self) -> list[str]:
         """Return the summary as lines to print: counts, then each status with its cure and examples."""
-        rate = f", {self.videos_per_s:.1f} videos/s" if self.videos else ""
+        rate = f", {self.videos_per_s:.1f} videos/s" if self.made else ""
         ready = self.before + self.made
         lines = [f"{ready} of {self.total} sets of frames are ready ({self.made} made now{rate})"]
         for status, count in self.statuses.most_common():
             lines.append(f"{status}: {count}. Cure: {CURES[status]}")
-            lines += [f"  {key}: {reason}" for key, reason in self.examples[status]]
+            lines += [f"  {video}: {reason}" for video, reason in self.examples[status]]
+            if count > len(self.examples[status]):
+                lines.append(f"  and {count - len(self.examples[status])} more; all are in logs/manifest.jsonl")
         return lines
 
 
