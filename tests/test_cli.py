@@ -174,6 +174,12 @@ def test_frames_of_missing_videos_are_named_and_nothing_breaks(run: Run, study: 
     assert code == 0
     assert out.splitlines()[0].startswith("0 of 6 sets of frames are ready")
     assert "missing: 6. Cure:" in out
+    run("screen", study, "--backend", "scripted")
+    code, out, err = run("status", study)
+    waiting = re.search(r"(\d+) waiting", out)
+    assert code == 0
+    assert waiting is not None
+    assert f"warning: {waiting[1]} items wait: missing (put the file below the videos folder" in err
 
 
 def test_controls(run: Run, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import math
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -10,10 +11,14 @@ from benchcheck import console
 from benchcheck.run.accounting import Cost, note_cost
 from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary
 from benchcheck.run.pilot import StepForecast
+from benchcheck.run.plan import survey
 from benchcheck.screen.statistics import wilson
 from benchcheck.screen.steps import LADDER
 from benchcheck.study import Study
 from benchcheck.video.extract import FramesProgress
+from benchcheck.video.faults import CURES
+from benchcheck.video.store import Outcome, record
+from studies import make_items, make_study
 
 
 def summary(**changes: object) -> StepSummary:
@@ -114,6 +119,20 @@ def test_doubts_name_kinds_examples_and_losses(terminal: io.StringIO) -> None:
     ]
     console.Bars().step_ends(doubtful)
     assert terminal.getvalue().count("warning: ") == 5
+
+
+def test_why_items_wait_is_counted_in_items_not_in_videos(tmp_path: Path) -> None:
+    study = make_study(tmp_path, protocol={"steps": [2]})
+    items = make_items(a=6)  # videos v0, v0, v2, v3, v3, v5
+    study.write_pool(items)
+    assert console.doubts(study, survey(study)) == []
+    missing = [Outcome(items[n].video_key, items[n].frames_key, "missing", "", "no file") for n in (3, 0)]
+    record(study, [*missing, Outcome(items[2].video_key, items[2].frames_key, "of another version")])
+    record(study, [Outcome(items[5].video_key, items[5].frames_key, "ready", "abc")])
+    assert console.doubts(study, survey(study)) == [
+        f"4 items wait: missing ({CURES['missing']}), such as a::::v0.mp4",
+        "1 items wait: of another version, such as a::::v2.mp4",
+    ]
 
 
 def test_the_funnel_has_a_row_per_step_with_shares() -> None:

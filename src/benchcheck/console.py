@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,9 +19,11 @@ from benchcheck.run.driver import StepSummary, step_warnings, summarize
 from benchcheck.run.pilot import StepForecast, forecast
 from benchcheck.run.plan import Survey
 from benchcheck.screen.steps import Step
-from benchcheck.screen.verdicts import Flags
+from benchcheck.screen.verdicts import Flags, State
 from benchcheck.study import Study
 from benchcheck.video.extract import FramesProgress
+from benchcheck.video.faults import CURES
+from benchcheck.video.store import last_outcomes
 
 __all__ = [
     "Bars",
@@ -242,7 +245,25 @@ def _whole(study: Study, state: Survey) -> dict[str, int]:
 
 def doubts(study: Study, state: Survey) -> list[str]:
     """What a reader should distrust, one line each."""
-    return [line for summary in summaries_of(study, state) for line in doubts_of(summary)]
+    return [line for summary in summaries_of(study, state) for line in doubts_of(summary)] + waits(study, state)
+
+
+def waits(study: Study, state: Survey) -> list[str]:
+    """Why items wait for frames: one line per status of their videos, the most items first; none for those not tried.
+
+    Raises:
+        StudyError: the video manifest cannot be read.
+    """
+    keys = state.pool.frames_key[state.fold.state == State.WAITING].tolist()
+    last = last_outcomes(study) if keys else {}
+    faults = [last[key] for key in keys if key in last and not last[key].ready]
+    counts = Counter(fault.status for fault in faults)
+    lines = []
+    for status, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+        example = min(fault.key for fault in faults if fault.status == status)
+        cure = f" ({CURES[status]})" if status in CURES else ""
+        lines.append(f"{count:,} items wait: {status}{cure}, such as {' '.join(example.split())}")
+    return lines
 
 
 def doubts_of(summary: StepSummary) -> list[str]:

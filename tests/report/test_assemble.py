@@ -148,7 +148,7 @@ def test_open_items_and_waiting_ones(tmp_path: Path) -> None:
     }  # fmt: skip
     rows = {row["item_id"]: row["reason"] for row in pq.read_table(world.study.pool_items).to_pylist()}
     assert rows == {
-        "alpha_0": "no frames of its video yet",
+        "alpha_0": "no frames of its video yet: run benchcheck frames extract",
         "alpha_1": "gold_missing, one_option",
         "alpha_2": "an open question",
         "alpha_3": "passed every step",

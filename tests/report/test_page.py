@@ -20,6 +20,8 @@ from benchcheck.report.pictures import film_strip
 from benchcheck.screen.prompts import INTROS
 from benchcheck.screen.steps import Sight
 from benchcheck.study import Study
+from benchcheck.video.faults import CURES
+from benchcheck.video.store import Outcome, record
 
 CHROMIUM = Path("/usr/bin/chromium")
 LOADING = ("src", "href", "srcset", "data", "action", "poster", "background", "xlink:href")
@@ -115,6 +117,24 @@ def test_errors_warnings_costs_settings_and_citation(small: World) -> None:
     assert settings["protocol.seed"] == "42"
     assert settings["models.8b"] == "org/large"
     assert f"benchcheck, version {__version__}." in page.text
+
+
+def test_why_items_wait_is_counted_in_items_and_names_no_folder(tmp_path: Path) -> None:
+    world = make_world(tmp_path, protocol={"steps": [2]})
+    world.put([item(number, video_id=f"v{number // 2}") for number in range(7)])
+    missing, html = (world.items[number].frames_key for number in (0, 2))
+    lost = Outcome("alpha::v0.mp4", missing, "missing", "", f"no file '{tmp_path}/videos/v0.mp4'")
+    record(world.study, [lost, Outcome("alpha::v2.mp4", html, "html", "", f"{tmp_path}/v2.mp4 is a page")])
+    world.frames(world.items[6])
+    page = page_of(world.study)
+    assert page.table("Video", "Items")[1:] == [
+        ["not tried yet", "2", "run benchcheck frames extract", "alpha_4"],
+        ["html", "2", CURES["html"], "alpha_2"],
+        ["missing", "2", CURES["missing"], "alpha_0"],
+    ]
+    shown = re.findall(r"Why: (no frames.*?)\.", page.text)
+    assert shown == ["no frames: html", "no frames: html"]
+    assert str(tmp_path) not in world.study.report.read_text(encoding="utf-8")
 
 
 def test_nothing_is_loaded_and_no_script_runs(small: World) -> None:

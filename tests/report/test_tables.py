@@ -17,6 +17,7 @@ from benchcheck.report.assemble import assemble
 from benchcheck.report.tables import open_results, settings_of
 from benchcheck.report.views import VIEWS
 from benchcheck.study import Study
+from benchcheck.video.store import Outcome, record
 
 DOCS = Path(__file__).parents[2] / "docs" / "results.md"
 
@@ -43,6 +44,45 @@ def test_a_verdict_says_why(small: World) -> None:
     assert rows["alpha_7"] == "timeout: no reply in 60 s"
     assert rows["alpha_4"] == "passed every step"
     assert rows["alpha_6"] == "a step has still to ask it"
+
+
+def test_a_waiting_item_says_what_became_of_its_video(tmp_path: Path) -> None:
+    world = make_world(tmp_path, protocol={"steps": [2]})
+    world.put([item(number) for number in range(4)])
+    keys = [of.frames_key for of in world.items]
+    assemble(world.study)
+    assert ask(world, "select count(*) from videos") == [(0,)]
+    assert ask(world, "select distinct reason from verdicts") == [
+        ("no frames of its video yet: run benchcheck frames extract",)
+    ]
+    world.frames(world.items[3])
+    record(
+        world.study,
+        [
+            Outcome("alpha::v0.mp4", keys[0], "missing", "", "no file '/videos/v0.mp4'"),
+            Outcome("alpha::v1.mp4", keys[1], "crashed"),
+            Outcome("alpha::v2.mp4", keys[2], "ready", "f" * 64),
+            Outcome("alpha::v3.mp4", keys[3], "missing", "", "no file '/videos/v3.mp4'"),
+        ],
+    )
+    record(world.study, [Outcome("alpha::v0.mp4", keys[0], "cut", "", "12 of 900 bytes are there")])
+    record(world.study, [Outcome("alpha::v3.mp4", keys[3], "ready", "a" * 64)])
+    assemble(world.study)
+    assert ask(world, "select reason from verdicts") == [
+        ("no frames: cut: 12 of 900 bytes are there",),
+        ("no frames: crashed",),
+        ("no frames of its video yet: run benchcheck frames extract",),
+        ("a step has still to ask it",),
+    ]
+    rows = ask(world, "select frames_key, video_key, status, reason, content_hash from videos order by video_key")
+    assert rows == [
+        (keys[0], "alpha::v0.mp4", "cut", "12 of 900 bytes are there", None),
+        (keys[1], "alpha::v1.mp4", "crashed", None, None),
+        (keys[2], "alpha::v2.mp4", "ready", None, "f" * 64),
+        (keys[3], "alpha::v3.mp4", "ready", None, "a" * 64),
+    ]
+    last = json.loads(world.study.video_manifest.read_text().splitlines()[-1])
+    assert ask(world, "select max(v.at) from videos v where video_key = 'alpha::v3.mp4'") == [(last["at"],)]
 
 
 def test_margin_is_of_the_step_that_decided_or_the_largest_of_a_survivor(small: World) -> None:
@@ -311,12 +351,20 @@ def test_docs_list_every_table_view_and_column(small: World) -> None:
 def test_sql_of_the_docs_runs(small: World) -> None:
     assemble(small.study)
     queries = re.findall(r"^```sql\n(.*?)^```$", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(queries) == 4
-    shares, moved, letters, near = (ask(small, query) for query in queries)
+    assert len(queries) == 6
+    shares, moved, letters, odd, undecided, near = (ask(small, query) for query in queries)
     assert shares == [("alpha", pytest.approx(2 / 7)), ("beta", 0.0)]
     assert moved == [(2,)]
     assert sum(row[1] for row in letters) == 36
     assert {row[0] for row in letters} <= set("ABCD")
+    assert odd == []
+    assert sorted(undecided) == [
+        ("alpha_6", "pending", "a step has still to ask it"),
+        ("alpha_7", "failed", "timeout: no reply in 60 s"),
+        ("alpha_8", "pending", "a step has still to ask it"),
+        ("beta_1", "pending", "a step has still to ask it"),
+        ("beta_2", "failed", "context_too_long: 9,000 tokens"),
+    ]
     assert near == [("beta_0", "kept", pytest.approx(2 / 3))]
 
 

@@ -189,6 +189,7 @@ def test_torn_and_foreign_lines_are_skipped(study: Study) -> None:
     with study.video_manifest.open("a") as file:
         file.write(
             '[1]\n{"key": "only"}\n{"key": 1, "frames_key": 2, "status": 3, "content_hash": 4, "error": 5}\n'
+            '{"key": "k", "frames_key": "\\ud800", "status": "cut", "content_hash": "", "error": null}\n'
             '{"key": "k", "fra'
         )
     record(study, [Outcome("k", "g", "ready")])

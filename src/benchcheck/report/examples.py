@@ -204,11 +204,17 @@ def _example(study: Study, row: Row, answers: Sequence[Row]) -> Example:
         item=item,
         verdict=row["verdict"],
         left_at=row["left_at"],
-        reason=row["reason"],
+        reason=_reason(row),
         chosen_as=row["chosen_as"],
         strip=film_strip(study, item.frames_key),
         answers=tuple(_answer(answer, item, study.config, decisive) for answer in answers),
     )
+
+
+def _reason(row: Row) -> str:
+    """Why an item has its verdict; of a video without frames the status alone, as its reason names local folders."""
+    reason = str(row["reason"])
+    return ": ".join(reason.split(": ")[:2]) if row["verdict"] == "waiting" else reason
 
 
 def _answer(row: Mapping[str, Any], item: Item, config: Config, decisive: int) -> StepAnswer:

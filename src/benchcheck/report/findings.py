@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from benchcheck.video.faults import CURES
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -82,6 +84,8 @@ class Findings:
     classes: Table
     scores: Table
     categories: Table
+    waits: Table
+    """Why items wait: per status of their videos `items`, `cure` and an `example`; status '' was not tried."""
     errors: Table
     warnings: Table
     costs: Table
@@ -120,6 +124,7 @@ def find(db: "duckdb.DuckDBPyConnection") -> Findings:
         classes=_fates(rows_of(db, _CLASSES), numbers),
         scores=_scores(db, numbers),
         categories=_categories(db, numbers),
+        waits=_waits(db),
         errors=_capped(rows_of(db, "select * from error_kinds order by step, items desc, error")),
         warnings=_capped([row["warning"] for row in rows_of(db, "select warning from warnings")]),
         costs=_capped(rows_of(db, _COSTS)),
@@ -134,6 +139,12 @@ select split_part(s.measures, ':', 1) as name, count(*) as items
 from verdicts v join steps s on s.step = v.left_at where v.verdict = 'removed' group by all
 """
 _CLASSES = "select class as name, '' as bench, verdict, left_at, items from class_verdicts"
+_WAITS = """
+select coalesce(w.status, '') as status, count(*) as items, min(v.item_id) as example
+from verdicts v join items i using (item_id)
+left join videos w on w.frames_key = i.frames_key and w.status <> 'ready'
+where v.verdict = 'waiting' group by all order by items desc, status
+"""
 _COSTS = """
 select step, model, revision, engine, version, dtype, device, count(*) as units, sum(items)::bigint as items,
   sum(prompts)::bigint as prompts, sum(tokens)::bigint as tokens, sum(errors)::bigint as errors, sum(wall_s) as wall_s,
@@ -201,6 +212,12 @@ def _categories(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:
     """Return the fates of categories, where a benchmark has any."""
     query = "select category as name, bench, verdict, left_at, items from by_category where category <> ''"
     return _fates(rows_of(db, query), steps)
+
+
+def _waits(db: "duckdb.DuckDBPyConnection") -> Table:
+    """Return why items wait for frames, the most items first."""
+    cures = {**CURES, "": "run benchcheck frames extract"}
+    return _capped([row | {"cure": cures.get(row["status"], "")} for row in rows_of(db, _WAITS)])
 
 
 def _scores(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:

@@ -18,6 +18,7 @@ from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.plan import Survey
 from benchcheck.screen.verdicts import Mark, State
 from benchcheck.study import ANSWER_COLUMNS, Study
+from benchcheck.video.store import last_outcomes
 
 if TYPE_CHECKING:
     import duckdb
@@ -92,6 +93,7 @@ def fill(study: Study, state: Survey, warnings: Sequence[tuple[int, str]], path:
             _load(db, "runs", _runs_table(study))
             _load(db, "truth", _text_table(_truth(study), ("item_id", "class")))
             _load(db, "outcomes", _outcomes(state))
+            _load(db, "videos", _videos_table(study))
             _load(db, "warnings", _warnings_table(warnings))
             _answers(db, study)
             _load(db, "placed", _placed(state))
@@ -217,6 +219,22 @@ def _warnings_table(warnings: Sequence[tuple[int, str]]) -> "pa.Table":
 
     schema = pa.schema([("step", pa.int32()), ("warning", pa.string())])
     return pa.Table.from_pylist([{"step": step, "warning": text} for step, text in warnings], schema=schema)
+
+
+def _videos_table(study: Study) -> "pa.Table":
+    """What became of every set of frames that was tried: its last ready attempt, else its last."""
+    rows = [
+        {
+            "frames_key": outcome.frames_key,
+            "video_key": outcome.key,
+            "status": outcome.status,
+            "reason": outcome.error or None,
+            "content_hash": outcome.content_hash or None,
+            "at": outcome.at or None,
+        }
+        for outcome in last_outcomes(study).values()
+    ]
+    return _text_table(rows, ("frames_key", "video_key", "status", "reason", "content_hash", "at"))
 
 
 def _truth(study: Study) -> list[dict[str, str]]:

@@ -67,7 +67,8 @@ select p.item_id, p.verdict, p.left_at,
                                if(a.n_perm = 1, 'right', format('right in {} of {} orders', a.n_right, a.n_perm)),
                                a.mean_margin, s.measures)
     when 'failed' then concat(coalesce(e.error, 'failed'), ': ', coalesce(e.detail, 'no detail'))
-    when 'waiting' then 'no frames of its video yet'
+    when 'waiting' then if(w.status is null, 'no frames of its video yet: run benchcheck frames extract',
+                           concat_ws(': ', 'no frames', w.status, w.reason))
     when 'pending' then 'a step has still to ask it'
     when 'not_screened' then coalesce(nullif(array_to_string(i.issues, ', '), ''),
                                       if(i.format = 'mcq', 'left out by the sample', 'an open question'))
@@ -78,6 +79,7 @@ join items i using (item_id)
 left join steps s on s.step = p.left_at
 left join answers a on a.item_id = p.item_id and a.step = p.left_at
 left join last_errors e on e.item_id = p.item_id and e.step = p.left_at
+left join videos w on w.frames_key = i.frames_key and w.status <> 'ready'
 left join (select item_id, max(mean_margin) as margin from answers group by item_id) best
   on best.item_id = p.item_id
 order by p.position

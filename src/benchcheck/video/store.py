@@ -158,6 +158,8 @@ class Outcome:
     status: str
     content_hash: str = ""
     error: str = ""
+    at: str = ""
+    """When its row was written, UTC; empty before that."""
 
     @property
     def ready(self) -> bool:
@@ -214,6 +216,8 @@ def _outcome_of(line: bytes) -> Outcome | None:
     try:
         row = json.loads(line)
         values = [row[name] or "" for name in ("key", "frames_key", "status", "content_hash", "error")]
+        values.append(row.get("at") or "")
+        "".join(values).encode()  # fails where one is no text, or holds half a character
     except (ValueError, TypeError, KeyError):
         return None
-    return Outcome(*values) if all(isinstance(value, str) for value in values) else None
+    return Outcome(*values)
