@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from lessons import MIXES, Pupil, draw_intro, draw_item
+from bank import Bank
+from lessons import FRAMES_PATHS, MIXES, PATHS, Pupil, draw_intro, draw_item
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch.utils.data import Dataset
 
 from benchcheck.demo import facts
-from benchcheck.demo.scenes import BACKGROUNDS, CELLS, COLOURS, DIRECTIONS, MIDDLE, SHAPES, grid
+from benchcheck.demo.scenes import BACKGROUNDS, CELLS, COLOURS, DIRECTIONS, MIDDLE, SHAPES, draw_scene, grid
 from benchcheck.demo.world import KINDS, NUMBERS, WorldItem, evidence
 from benchcheck.screen.prompts import LETTERS, PREFILL, render_options, render_text
 from benchcheck.screen.steps import Sight
@@ -21,6 +22,8 @@ __all__ = ["CONTENTS", "KIND_NAMES", "MAX_OPTIONS", "SIGHTS", "Lesson", "Lessons
 
 MAX_OPTIONS = 5
 NO_CONTENT = -100
+CLIPS_SHARE = 0.5
+"""The share of lessons whose scene is a clip's, where there is a bank of clips."""
 SIGHTS = tuple(Sight)
 KIND_NAMES = tuple(KINDS)
 _ANSWERS = [answer for category in facts.CATEGORIES.values() for answer in category.answers]
@@ -86,14 +89,15 @@ _SIGHTS_OF = {
 }
 
 
-def _draw_lessons(rng: random.Random, sort: str, size: int, n_frames: int) -> list[Lesson]:
-    paths = ("wander", "wander", "straight", "still") if sort == "frames" else ("wander", "wander", "still")
+def _draw_lessons(rng: random.Random, sort: str, size: int, n_frames: int, bank: Bank) -> list[Lesson]:
+    paths = FRAMES_PATHS if sort == "frames" else PATHS
     kinds, weights = list(MIXES[sort]), list(MIXES[sort].values())
     sights, shares = zip(*_SIGHTS_OF[sort], strict=True)
     lessons = []
     for kind in rng.choices(kinds, weights, k=size):
         sight = rng.choices(sights, shares)[0]
-        item = draw_item(rng, kind, paths=paths)
+        draw = bank.draw if rng.random() < CLIPS_SHARE else draw_scene
+        item = draw_item(rng, kind, paths=paths, draw=draw)
         lessons.append(Lesson(item, sight, _cells(rng, sight, n_frames), draw_intro(rng, sight)))
     return lessons
 
@@ -139,9 +143,10 @@ def _targets(pupil: Pupil, lessons: Sequence[Lesson]) -> Arrays:
     }
 
 
-def _scenes(lessons: Sequence[Lesson]) -> Arrays:
+def _scenes(lessons: Sequence[Lesson], bank: Bank) -> Arrays:
     scenes = [lesson.item.scene for lesson in lessons]
     return {
+        "clip": np.asarray([bank.number(scene) for scene in scenes], np.int64),
         "cells": np.asarray([lesson.cells for lesson in lessons], np.int64),
         "colours": np.asarray([scene.colours for scene in scenes], np.int64),
         "motion": np.asarray([scene.motion.numbers for scene in scenes], np.float32),
@@ -153,10 +158,11 @@ def _scenes(lessons: Sequence[Lesson]) -> Arrays:
 
 
 class Lessons(Dataset[Arrays]):
-    """All batches of one sort, by number."""
+    """All batches of one sort, by number; half of the scenes are a bank's, if it has any to suit."""
 
-    def __init__(self, folder: Path, pupil: Pupil, sort: str, size: int, seed: int) -> None:
+    def __init__(self, folder: Path, pupil: Pupil, sort: str, size: int, seed: int, bank: Bank) -> None:
         self._folder, self._pupil, self._sort, self._size, self._seed = folder, pupil, sort, size, seed
+        self._bank = bank
         self._reader: Reader | None = None
 
     def __len__(self) -> int:
@@ -167,5 +173,5 @@ class Lessons(Dataset[Arrays]):
             self._reader = Reader(self._folder)
         rng = random.Random(f"lessons|{self._seed}|{self._sort}|{number}")
         n_frames = rng.choices((CELLS, 16, 8), (82, 10, 8))[0]
-        lessons = _draw_lessons(rng, self._sort, self._size, n_frames)
-        return _texts(self._reader, lessons) | _targets(self._pupil, lessons) | _scenes(lessons)
+        lessons = _draw_lessons(rng, self._sort, self._size, n_frames, self._bank)
+        return _texts(self._reader, lessons) | _targets(self._pupil, lessons) | _scenes(lessons, self._bank)

@@ -1,15 +1,26 @@
 """What the tiny checkpoints are taught: the mix of items, the wordings around them, and how sure to be of what."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from benchcheck.demo.scenes import draw_scene
+from benchcheck.demo.scenes import Scene, draw_scene
 from benchcheck.demo.world import KINDS, WorldItem, make_item
 from benchcheck.screen.prompts import INTROS
 from benchcheck.screen.steps import Sight
 
-__all__ = ["FRAMES", "LESSON_INTROS", "TEXT", "Pupil", "Sureness", "draw_intro", "draw_item", "soften"]
+__all__ = [
+    "FRAMES",
+    "FRAMES_PATHS",
+    "LESSON_INTROS",
+    "PATHS",
+    "TEXT",
+    "Pupil",
+    "Sureness",
+    "draw_intro",
+    "draw_item",
+    "soften",
+]
 
 FRAMES = {"direction": 20, "first": 13, "last": 12, "never": 14, "count": 15}
 FRAMES |= {"shape": 11, "colour": 6, "background": 5, "fact": 5, "misled": 3, "longest": 2, "vague": 2}
@@ -19,6 +30,9 @@ TEXT = {"fact": 50, "misled": 18, "longest": 12, "vague": 12, "colour": 4, "shap
 TEXT |= {"never": 4, "count": 4, "first": 3, "last": 3, "direction": 4}
 MIXES: Mapping[str, Mapping[str, int]] = {"frames": FRAMES, "one_frame": ONE_FRAME, "text": TEXT}
 """Weights of the kinds of item in the three sorts of batch."""
+PATHS = ("wander", "wander", "still")
+FRAMES_PATHS = ("wander", "wander", "straight", "still")
+"""How objects move, one in so many each; the longer list where many frames are shown."""
 
 MORE_INTROS = (
     "Answer the question from general knowledge. No video is shown.",
@@ -95,15 +109,17 @@ def _n_colours(rng: random.Random, kind: str, n_options: int) -> int:
     return 1 if rng.random() < 0.4 else rng.randint(2, 5)
 
 
-def draw_item(rng: random.Random, kind: str, *, paths: tuple[str, ...] = ("wander", "wander", "still")) -> WorldItem:
-    """Return an item to train on, with a scene to suit; a fifth of them have capitalised options."""
+def draw_item(
+    rng: random.Random, kind: str, *, paths: tuple[str, ...] = PATHS, draw: Callable[..., Scene] = draw_scene
+) -> WorldItem:
+    """Return an item to train on, with a scene to suit from `draw`; a fifth of them have capitalised options."""
     if kind not in KINDS:
         raise KeyError(kind)
     n_options = 4 if kind == "direction" else rng.choices((3, 4, 5), (15, 70, 15))[0]
     if kind == "direction":
         n_options = rng.choice((3, 4, 4, 4))
         paths = tuple(path for path in paths if path != "still")
-    scene = draw_scene(
+    scene = draw(
         rng,
         n_colours=_n_colours(rng, kind, n_options),
         path=rng.choice(paths),

@@ -1,4 +1,4 @@
-"""Frames of a batch, painted on the training device, with what a codec and a resize would do to them."""
+"""Frames of a batch: from clips, or painted on the training device with what a codec and a resize would do to them."""
 
 import math
 
@@ -70,9 +70,16 @@ def to_patches(pictures: Tensor) -> Tensor:
     return x.permute(0, 2, 5, 3, 6, 1, 4, 7).reshape(pictures.shape[0], 16, 768)
 
 
+def _with_clips(pictures: Tensor, batch: dict[str, Tensor], clips: Tensor) -> Tensor:
+    """Return pictures with those of rows that have a clip taken from it: clips by frames by height by width by 3."""
+    frames = clips[batch["clip"].clamp_min(0)[:, None], batch["cells"]].flatten(0, 1).permute(0, 3, 1, 2)
+    real = (batch["clip"] >= 0).repeat_interleave(batch["cells"].shape[1])
+    return torch.where(real[:, None, None, None], frames.to(pictures.dtype), pictures)
+
+
 @torch.no_grad()
-def paint(batch: dict[str, Tensor], generator: torch.Generator) -> Painted:
-    """Return the frames that a batch's cells show."""
+def paint(batch: dict[str, Tensor], generator: torch.Generator, clips: Tensor | None = None) -> Painted:
+    """Return the frames that a batch's cells show: those of rows with a clip from `clips`, painted ones else."""
     cells, device = batch["cells"], batch["cells"].device
     rows, n = cells.shape
 
@@ -82,6 +89,7 @@ def paint(batch: dict[str, Tensor], generator: torch.Generator) -> Painted:
     motion = [batch["motion"][:, index : index + 1] for index in range(batch["motion"].shape[1])]
     x, y = render.positions(motion, (cells + 0.5) / CELLS, torch)
     jitter = JITTER * uniform(rows, 1, 2) * torch.randn(rows, n, 2, device=device, generator=generator)
+    jitter = jitter * (batch["clip"] < 0)[:, None, None]
     x, y = x + jitter[..., 0], y + jitter[..., 1]
     mask = _objects(batch, x, y, 0.7 + 0.9 * uniform(rows))[:, :, None]
     colours = batch["colours"].gather(1, cells)
@@ -94,5 +102,8 @@ def paint(batch: dict[str, Tensor], generator: torch.Generator) -> Painted:
     noise = (5 * uniform(rows) ** 2).repeat_interleave(n)[:, None, None, None]
     pictures = _code(pictures, step)
     pictures = pictures + noise * torch.randn(pictures.shape, device=device, generator=generator)
-    patches = to_patches(pictures.round().clamp(0, 255)).reshape(rows, n, 16, -1)
+    pictures = pictures.round().clamp(0, 255)
+    if clips is not None:
+        pictures = _with_clips(pictures, batch, clips)
+    patches = to_patches(pictures).reshape(rows, n, 16, -1)
     return patches, colours, torch.stack([x, y], -1)

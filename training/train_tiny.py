@@ -1,19 +1,21 @@
-"""Train the demo's tiny checkpoints from scratch: `python training/train_tiny.py large OUT` (or `small`).
+"""Train the demo's tiny checkpoints from scratch: `python training/train_tiny.py large OUT --bank BANK` (or `small`).
 
-Needs torch, tokenizers and safetensors; a few minutes on a data-centre GPU. Steps, seeds and every batch are fixed: a
-rerun repeats up to the order of floating-point sums.
+`bank.py` makes the bank of clips; without one all frames are painted. Needs torch, tokenizers and safetensors; a few
+minutes on a data-centre GPU. Steps, seeds and every batch are fixed: a rerun repeats up to the order of floating-point
+sums.
 """
 
 import argparse
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
+from bank import Bank, draw_scenes
 from batches import CONTENTS, KIND_NAMES, MAX_OPTIONS, NO_CONTENT, SIGHTS, Lessons, Reader
-from lessons import Pupil
 from model_files import Shape, write_model_files
 from network import FRAME_TOKENS, Weights, forward, head, initial_weights, read_out
 from paint import paint
@@ -45,8 +47,11 @@ Batch = dict[str, Tensor]
 class Trainer:
     """The weights in float32, their working copies, and one step of learning."""
 
-    def __init__(self, shape: Shape, reader: Reader, device: torch.device, seed: int) -> None:
+    def __init__(
+        self, shape: Shape, reader: Reader, device: torch.device, seed: int, clips: Tensor | None = None
+    ) -> None:
         self.shape, self.device = shape, device
+        self.clips = None if clips is None else clips.to(device)
         self.letters = torch.tensor(reader.letters, device=device)
         self.opening = torch.tensor(reader.opening, device=device)
         self.generator = torch.Generator(device).manual_seed(seed)
@@ -96,7 +101,7 @@ class Trainer:
         """Return the loss of a batch: the letters' and, weighted, the auxiliary heads'."""
         patches = colours = places = None
         if batch["cells"].shape[1]:
-            patches, colours, places = paint(batch, self.generator)
+            patches, colours, places = paint(batch, self.generator, self.clips)
             patches = patches.to(self.dtype)
         n_frames = batch["cells"].shape[1]
         states = forward(self.shape, self.working, self.opening, patches, batch["text"])
@@ -185,21 +190,18 @@ def schedule(done: float) -> tuple[float, float]:
     return factor, start + (end - start) * min(1.0, done / HOLD)
 
 
-def batches(
-    folder: Path, pupil: Pupil, device: torch.device, *, workers: int, seed: int, scale: float
-) -> Iterator[list[tuple[Batch, float]]]:
-    """Yield the batches of every step, in order, on the device."""
-    loaders = []
-    for sort, (size, weight) in SORTS.items():
-        lessons = Lessons(folder, pupil, sort, max(2, int(size * scale)), seed)
-        loader = DataLoader(lessons, batch_size=None, num_workers=workers, pin_memory=device.type == "cuda")
-        loaders.append((iter(loader), weight))
-    for _ in range(pupil.steps):
-        taken = [(next(loader), weight) for loader, weight in loaders]
-        yield [
-            ({name: value.to(device, non_blocking=True) for name, value in batch.items()}, weight)
-            for batch, weight in taken
-        ]
+def read_clips(path: Path | None) -> Tensor | None:
+    """Return the clips of a bank's file."""
+    return None if path is None else torch.from_numpy(np.load(path))
+
+
+def batches(lessons: Sequence[Lessons], device: torch.device, workers: int) -> Iterator[list[tuple[Batch, float]]]:
+    """Yield the batches of every step and their weights, in order, on the device."""
+    pinned = device.type == "cuda"
+    loaders = [DataLoader(each, batch_size=None, num_workers=workers, pin_memory=pinned) for each in lessons]
+    for taken in zip(*loaders, strict=True):
+        moved = [{name: value.to(device, non_blocking=True) for name, value in batch.items()} for batch in taken]
+        yield [(batch, weight) for batch, (_, weight) in zip(moved, SORTS.values(), strict=True)]
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -210,12 +212,15 @@ def train(arguments: argparse.Namespace) -> None:
     out: Path = arguments.out
     write_model_files(out, shape)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    trainer = Trainer(shape, Reader(out), device, arguments.seed)
+    clips = read_clips(arguments.bank)
+    bank = Bank([] if clips is None else draw_scenes(len(clips)))
+    trainer = Trainer(shape, Reader(out), device, arguments.seed, clips)
     n = sum(value.numel() for name, value in trainer.exact.items() if not name.startswith("aux."))
     print(f"{arguments.pupil}: {n / 1e6:.2f} M parameters, {pupil.steps} steps on {device}", flush=True)
     start = time.monotonic()
-    feed = batches(out, pupil, device, workers=arguments.workers, seed=arguments.seed, scale=arguments.scale)
-    for step, parts in enumerate(feed):
+    sizes = {sort: max(2, int(size * arguments.scale)) for sort, (size, _) in SORTS.items()}
+    lessons = [Lessons(out, pupil, sort, size, arguments.seed, bank) for sort, size in sizes.items()]
+    for step, parts in enumerate(batches(lessons, device, arguments.workers)):
         factor, auxiliary = schedule(step / pupil.steps)
         loss = trainer.learn(parts, RATE * factor * min(1.0, (step + 1) / WARM_UP), auxiliary)
         if (step + 1) % arguments.every == 0 or step + 1 == pupil.steps:
@@ -229,6 +234,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pupil", choices=sorted(PUPILS))
     parser.add_argument("out", type=Path)
+    parser.add_argument("--bank", type=Path, help="file of clips that bank.py made")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=4, help="processes that make batches, for each sort of batch")
     parser.add_argument("--every", type=int, default=300, help="steps between two tables")
