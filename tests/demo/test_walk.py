@@ -47,7 +47,7 @@ def test_each_class_falls_where_it_should(demo: Path) -> None:
 def test_without_the_cascade_missing_evidence_means_chance(demo: Path) -> None:
     cells = accuracy(Study.open(demo))
     assert set(cells) == {(klass, step) for klass in CLASSES for step in STEP_NUMBERS}
-    assert all(cell.asked == PER_CLASS for cell in cells.values())
+    assert all(cell.answered == PER_CLASS for cell in cells.values())
     seen = {
         "blind": (1, 2, 3, 5, 6), "options": (4,), "one_frame": (2, 3, 5, 6), "many_frames": (3, 5, 6), "order": (3, 6)
     }  # fmt: skip

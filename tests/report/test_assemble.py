@@ -50,7 +50,7 @@ def test_the_wide_table_has_every_item_with_every_step(small: World) -> None:
 def test_the_funnel_agrees_with_the_steps_summaries(small: World) -> None:
     result = assemble(small.study)
     with duckdb.connect(str(small.study.database), read_only=True) as db:
-        rows = db.sql("select alive, asked, removed, waiting, failed, pending from funnel").fetchall()
+        rows = db.sql("select alive, answered, removed, waiting, failed, pending from funnel").fetchall()
     assert rows == [(of.alive, of.answered, of.removed, of.waiting, of.failed, of.remaining) for of in result.summaries]
 
 
@@ -58,8 +58,8 @@ def test_summary_csv_and_accounting_csv(small: World) -> None:
     assemble(small.study)
     rows = read_csv(small.study.summary_csv)
     assert rows[0] == {
-        "step": "1", "name": "blind", "bench": "alpha", "asked": "8", "removed": "2", "removed_share": "0.25",
-        "failed": "1",
+        "step": "1", "name": "blind", "bench": "alpha", "asked": "8", "answered": "7", "removed": "2",
+        "removed_share": "0.285714", "failed": "1",
     }  # fmt: skip
     assert [row["bench"] for row in rows] == ["alpha", "beta"] * 3
     costs = read_csv(small.study.accounting)

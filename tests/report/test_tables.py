@@ -96,11 +96,11 @@ def test_margin_is_of_the_step_that_decided_or_the_largest_of_a_survivor(small: 
 
 def test_the_funnel_counts_what_is_alive_at_each_step(small: World) -> None:
     assemble(small.study)
-    rows = ask(small, "select step, name, alive, asked, removed, failed, waiting, pending from funnel")
+    rows = ask(small, "select step, name, alive, asked, answered, removed, failed, waiting, pending from funnel")
     assert rows == [
-        (1, "blind", 12, 9, 2, 2, 0, 1),
-        (2, "single_frame", 8, 4, 1, 0, 4, 0),
-        (4, "opt_only", 7, 4, 2, 0, 0, 3),
+        (1, "blind", 12, 11, 9, 2, 2, 0, 1),
+        (2, "single_frame", 8, 4, 4, 1, 0, 4, 0),
+        (4, "opt_only", 7, 4, 4, 2, 0, 0, 3),
     ]
     shares = ask(small, "select removed_share, right_share from funnel")
     assert shares == [pytest.approx(pair) for pair in [(2 / 9, 1.75 / 9), (1 / 4, 1 / 4), (2 / 4, 2.5 / 4)]]
@@ -109,9 +109,9 @@ def test_the_funnel_counts_what_is_alive_at_each_step(small: World) -> None:
 def test_benchmarks_and_categories(small: World) -> None:
     assemble(small.study)
     assert ask(small, "select * from benchmark_steps where bench = 'beta'") == [
-        ("beta", 1, 3, 2, 0, 1, 0, 0),
-        ("beta", 2, 2, 1, 0, 0, 1, 0),
-        ("beta", 4, 2, 1, 0, 0, 0, 1),
+        ("beta", 1, 3, 3, 2, 0, 1, 0, 0),
+        ("beta", 2, 2, 1, 1, 0, 0, 1, 0),
+        ("beta", 4, 2, 1, 1, 0, 0, 0, 1),
     ]
     assert ask(small, "select verdict, left_at, items from by_benchmark where bench = 'alpha' order by all") == [
         ("failed", 1, 1),

@@ -44,9 +44,9 @@ _MARKS = {State.KEPT: "·", State.FAILED: "!", State.WAITING: "w", State.PENDING
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One class in one step: how many items were asked, the share of orders answered right, and chance."""
+    """One class in one step: how many items were answered, the share of orders answered right, and chance."""
 
-    asked: int
+    answered: int
     right: float
     chance: float
 
@@ -65,11 +65,12 @@ def falls(study: Study) -> dict[str, Counter[str]]:
 
 
 def accuracy(study: Study) -> dict[tuple[str, int], Cell]:
-    """Return, per true class and step of an assembled study, how well the items that were asked were answered."""
-    query = "select class, step, asked, right_share, chance from by_class"
+    """Return, per true class and step of an assembled study, how well the items were answered."""
+    query = "select class, step, answered, right_share, chance from by_class"
     with open_results(study) as db:
         return {
-            (klass, step): Cell(asked, right, chance) for klass, step, asked, right, chance in db.sql(query).fetchall()
+            (klass, step): Cell(answered, right, chance)
+            for klass, step, answered, right, chance in db.sql(query).fetchall()
         }
 
 

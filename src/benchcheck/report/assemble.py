@@ -60,7 +60,7 @@ def assemble(study: Study) -> Assembled:
     return Assembled(state, summaries, counts, texts, files)
 
 
-_SUMMARY_COLUMNS = ("step", "name", "bench", "asked", "removed", "removed_share", "failed")
+_SUMMARY_COLUMNS = ("step", "name", "bench", "asked", "answered", "removed", "removed_share", "failed")
 
 
 def _summary_rows(summaries: Sequence[StepSummary]) -> list[dict[str, Any]]:
@@ -71,12 +71,14 @@ def _summary_rows(summaries: Sequence[StepSummary]) -> list[dict[str, Any]]:
             "name": summary.step.name,
             "bench": loss.bench,
             "asked": loss.asked,
+            "answered": answered,
             "removed": loss.removed,
-            "removed_share": round(loss.removed / loss.asked, 6) if loss.asked else "",
+            "removed_share": round(loss.removed / answered, 6) if answered else "",
             "failed": loss.failed,
         }
         for summary in summaries
         for loss in summary.losses
+        for answered in [loss.asked - loss.failed]
     ]
 
 

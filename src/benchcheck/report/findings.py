@@ -60,7 +60,7 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A class's accuracy in every step, beside what guessing gives; None where a step asked none of it."""
+    """A class's accuracy in every step, beside what guessing gives; None where a step has no answer of it."""
 
     group: str
     cells: tuple[Row | None, ...]
@@ -80,7 +80,7 @@ class Findings:
     saturation: int
     funnel: Sequence[Row]
     benchmarks: Table
-    """`bench`, its fate, and per step what was asked and removed."""
+    """`bench`, its fate, and per step what was answered and removed."""
     classes: Table
     scores: Table
     categories: Table
@@ -198,7 +198,7 @@ def _fates(rows: Sequence[Row], steps: Sequence[int], limit: int = MAX_ROWS) -> 
 
 
 def _benchmarks(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:
-    """Return every benchmark's fate with what each step asked of it and removed."""
+    """Return every benchmark's fate with what each step answered of it and removed."""
     query = "select bench as name, bench, verdict, left_at, items from by_benchmark"
     fates = _fates(rows_of(db, query), steps)
     cells: dict[tuple[str, int], Row] = {

@@ -8,16 +8,17 @@ __all__ = ["CLASS_VIEWS", "VERDICTS", "VIEWS", "wide_query"]
 
 _COUNTS = (
     "count(*) filter (o.alive) as alive, "
-    "count(*) filter (o.alive and o.outcome in ('passed', 'removed')) as asked, "
+    "count(*) filter (o.alive and o.outcome in ('passed', 'removed', 'failed')) as asked, "
+    "count(*) filter (o.alive and o.outcome in ('passed', 'removed')) as answered, "
     "count(*) filter (o.alive and o.outcome = 'removed') as removed, "
     "count(*) filter (o.alive and o.outcome = 'failed') as failed, "
     "count(*) filter (o.alive and o.outcome = 'waiting') as waiting, "
     "count(*) filter (o.alive and o.outcome = 'pending') as pending"
 )
-"""How items that came as far as a step fared there."""
+"""How items that came to a step fared there: `answered` passed or were removed, `asked` were answered or failed."""
 
 CLASS_VIEWS = {
-    "by_class": "select t.class, a.step, count(*) as asked, avg(a.n_right / a.n_perm) as right_share, "
+    "by_class": "select t.class, a.step, count(*) as answered, avg(a.n_right / a.n_perm) as right_share, "
     "avg(1.0 / len(i.options)) as chance, "
     "count(*) filter (v.left_at = a.step and v.verdict = 'removed') as removed "
     "from truth t join items i using (item_id) join answers a using (item_id) "
@@ -38,7 +39,8 @@ VIEWS = {
     "scores as (select step, avg(n_right / n_perm) as right_share, avg(mean_margin) as mean_margin "
     "from answers group by step) "
     "select s.step, s.name, s.measures, coalesce(c.alive, 0) as alive, coalesce(c.asked, 0) as asked, "
-    "coalesce(c.removed, 0) as removed, c.removed / nullif(c.asked, 0) as removed_share, "
+    "coalesce(c.answered, 0) as answered, coalesce(c.removed, 0) as removed, "
+    "c.removed / nullif(c.answered, 0) as removed_share, "
     "coalesce(c.failed, 0) as failed, coalesce(c.waiting, 0) as waiting, coalesce(c.pending, 0) as pending, "
     "a.right_share, a.mean_margin "
     "from steps s left join counts c using (step) left join scores a using (step) order by s.step",
