@@ -81,6 +81,18 @@ def test_embedded_models_are_named_with_their_fingerprints(run: Run, tmp_path: P
             checkpoint.fetch(named.model, "sha256:other")
 
 
+def test_what_is_typed_is_relative_to_where_it_is_typed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("init", "s", "--spec", "own.toml", "--file", "a.csv", "--videos", "clips")
+    assert (code, err) == (0, "a.csv is not there yet\n")
+    config = Study.open("s").config
+    assert (config.pool[0].spec, config.pool[0].files) == (str(tmp_path / "own.toml"), (str(tmp_path / "a.csv"),))
+    assert config.videos.folder == str(tmp_path / "clips")
+    assert Study.open("s/benchcheck.toml").root == Path("s")
+
+
 def test_pool_build_prints_the_counts(run: Run, study: Path) -> None:
     code, out, _ = run("pool", "build", study)
     assert code == 0

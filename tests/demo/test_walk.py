@@ -103,6 +103,13 @@ def test_another_study_is_never_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "benchcheck.toml").read_text(encoding="utf-8") == before
 
 
+def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"not empty \(notes\.txt\)"):
+        walk(tmp_path, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
 def test_tables_of_nothing_are_tables() -> None:
     from benchcheck.demo.walk import accuracy_table, falls_table
 

@@ -169,6 +169,9 @@ def _open(folder: Path, controls: Path, per_class: int) -> Study:
             raise UsageError(f"{folder}: this study is not a demo. Cure: choose another folder")
         note(f"{folder} is there already; what is done is not done again (remove the folder for a fresh demo)")
         return study
+    others = [path.name for path in folder.iterdir() if path != controls] if folder.is_dir() else []
+    if others:
+        raise UsageError(f"{folder}: this folder is not empty ({others[0]}). Cure: name one that is not there yet")
     _says(f"benchcheck controls make {controls} --per-class {per_class}")
     made = make_controls(controls, n_per_class=per_class, seed=1)
     tell(f"{len(made.controls)} items of {len(CLASSES)} classes on {len(made.videos)} videos, rendered now")
