@@ -99,6 +99,17 @@ def test_pool_build_prints_the_counts(run: Run, study: Path) -> None:
     assert out.splitlines()[-1] == "12 items, 12 of them multiple-choice"
 
 
+def test_a_file_that_changed_after_the_build_is_told(run: Run, study: Path, tmp_path: Path) -> None:
+    assert run("plan", study)[2] == ""
+    os.utime(tmp_path / "items.jsonl", (4e9, 4e9))
+    for command in ("plan", "status"):
+        _, _, err = run(command, study)
+        assert f"items.jsonl is newer than the pool. Cure: benchcheck pool build {study}" in err
+    run("pool", "build", study)
+    os.utime(tmp_path / "items.jsonl", (1e9, 1e9))
+    assert run("plan", study)[2] == ""
+
+
 def test_plan_ends_with_the_three_totals(run: Run, study: Path) -> None:
     code, out, err = run("plan", study)
     assert (code, err) == (0, "")

@@ -2,12 +2,14 @@
 
 import io
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from benchcheck import console
+from benchcheck.config import Model, PoolSource
 from benchcheck.run.accounting import Cost, note_cost
 from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary
 from benchcheck.run.pilot import StepForecast
@@ -164,3 +166,17 @@ def test_a_forecast_counts_the_seconds_of_the_study_s_own_model(study: Study) ->
     for model, seconds in ((study.config.models["8b"].model, 20.0), ("another", 1.0)):
         note_cost(study, Cost(1, "a", 0, 10, 40, 400, seconds, 0, model, "", engine, "now"))
     assert console._seconds_per_item(study) == {1: 2.0}
+
+
+def test_the_embedded_models_verdicts_are_never_passed_off(study: Study) -> None:
+    study.write_pool([])
+    toys = Study(
+        study.root, replace(study.config, models={role: Model(model="embedded:large") for role in ("8b", "2b")})
+    )
+    line = "The embedded models know a made-up world: on a real benchmark these verdicts mean nothing."
+    assert line not in console.ending(study, survey(study))
+    known = PoolSource(spec="generic", files=("a",), truth="truth.jsonl")
+    unknown = PoolSource(spec="generic", files=("b",), bench="b")
+    for pool, told in (((known,), False), ((known, unknown), True)):
+        made = Study(study.root, replace(toys.config, pool=pool))
+        assert (line in console.ending(made, survey(made))) is told

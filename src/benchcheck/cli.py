@@ -155,7 +155,7 @@ def benchmarks() -> None:
 @pool_app.command("build")
 def pool_build(study: StudyFolder) -> None:
     """Read the annotation files named in benchcheck.toml and write the pool of items."""
-    from benchcheck.console import pool_table, tell, warn
+    from benchcheck.console import note, pool_table, tell, warn
     from benchcheck.pool.build import build_pool
     from benchcheck.study import Study
 
@@ -164,6 +164,7 @@ def pool_build(study: StudyFolder) -> None:
     for text in summary.warnings:
         warn(text)
     print(f"{summary.rows} items, {summary.mcq} of them multiple-choice")
+    note(f"Next: benchcheck frames extract {study}, then benchcheck screen {study}")
 
 
 @frames_app.command("extract")
@@ -188,10 +189,11 @@ def frames_extract(
 @app.command()
 def plan(study: StudyFolder, step: OneStep = 0, pilot: Pilot = 0) -> None:
     """Print what is left to ask; needs no GPU and no model. The last line is REMAINING_TOTAL=<n>."""
-    from benchcheck.console import plan_table, tell
+    from benchcheck.console import outdated, plan_table, tell
     from benchcheck.run.plan import survey
 
     opened = _open(study, step)
+    outdated(opened)
     state = survey(opened)
     tell(plan_table(state, step, _wanted(opened, state, pilot)))
     _print_totals(opened, state, step, pilot)
@@ -207,13 +209,14 @@ def screen(
     retry_failed: Annotated[bool, typer.Option(help="Give items that failed another try first.")] = False,
 ) -> None:
     """Ask every step's items until nothing is left; the same command continues where it stopped."""
-    from benchcheck.console import Bars, ending, note, tell
+    from benchcheck.console import Bars, ending, note, outdated, tell
     from benchcheck.run.driver import retry_failed as retry
     from benchcheck.run.driver import screen as run_steps
     from benchcheck.run.local import Local
 
     opened, bars = _open(study, step), Bars()
     executor = Local(opened, backend, workers, pilot)
+    outdated(opened)
     if retry_failed:
         note(f"{retry(opened, step):,} failed items get another try")
     try:
@@ -229,11 +232,12 @@ def screen(
 @app.command()
 def status(study: StudyFolder) -> None:
     """Show where a study stands: the funnel, verdicts, failures and warnings."""
-    from benchcheck.console import doubts, ending, tell, warn
+    from benchcheck.console import doubts, ending, outdated, tell, warn
     from benchcheck.run.plan import survey
     from benchcheck.study import Study
 
     opened = Study.open(study)
+    outdated(opened)
     state = survey(opened)
     for table in ending(opened, state):
         tell(table)

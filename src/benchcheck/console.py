@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from benchcheck.pool.build import PoolSummary
+from benchcheck.pool.build import PoolSummary, newer_files
 from benchcheck.pool.specs import load_spec, spec_names
 from benchcheck.report.tables import STATE_NAMES
 from benchcheck.run.accounting import costs
@@ -33,6 +33,7 @@ __all__ = [
     "ending",
     "funnel_table",
     "note",
+    "outdated",
     "plan_table",
     "pool_table",
     "specs_table",
@@ -173,7 +174,7 @@ def pool_table(summary: PoolSummary) -> Table:
     """What a build found, per benchmark."""
     table = columns("benchmark", "items", "multiple-choice", "open", "issues")
     for bench in summary.benches:
-        issues = ", ".join(f"{code} {count:,}" for code, count in bench.issue_counts.most_common(4)) or "-"
+        issues = ", ".join(f"{code} {count:,}" for code, count in bench.issue_counts.most_common()) or "-"
         table.add_row(escape(bench.bench), f"{bench.rows:,}", f"{bench.mcq:,}", f"{bench.open:,}", issues)
     return table
 
@@ -233,7 +234,16 @@ def ending(study: Study, state: Survey, pilot: int = 0) -> list[object]:
         shown += ["", "The whole, as this pilot foresees it:"]
         whole, cascade = _whole(study, state), study.config.protocol.cascade
         shown.append(forecast_table(forecast(summaries, whole, _seconds_per_item(study), cascade)))
+    toys = any(model.model.startswith("embedded:") for model in study.config.models.values())
+    if toys and not all(source.truth for source in study.config.pool):
+        shown.append("The embedded models know a made-up world: on a real benchmark these verdicts mean nothing.")
     return shown
+
+
+def outdated(study: Study) -> None:
+    """Say which annotation files were written after the pool was built: what they say now is not asked yet."""
+    for path in newer_files(study):
+        warn(f"{path} is newer than the pool. Cure: benchcheck pool build {study.root}")
 
 
 def _whole(study: Study, state: Survey) -> dict[str, int]:

@@ -71,8 +71,8 @@ def test_a_file_of_ones_own(make_study: MakeStudy, tmp_path: Path) -> None:
     no_list = 'no list such as ["yes", "no"]'
     outside, unreadable = ISSUES["gold_out_of_range"].meaning, ISSUES["unreadable_options"].meaning
     assert list(summary.warnings) == [
-        f"mine: 1 open: gold_out_of_range ({outside}) First: {path}: line 3: gold 'F', options A to C: {OPTIONS}",
-        f"mine: 1 open: unreadable_options ({unreadable}) First: {path}: line 4: '?' holds {no_list}",
+        f"mine: 1 not screened: gold_out_of_range ({outside}) First: {path}: line 3: gold 'F', options A to C: {OPTIONS}",
+        f"mine: 1 not screened: unreadable_options ({unreadable}) First: {path}: line 4: '?' holds {no_list}",
     ]
     items = study.items()
     assert [item.item_id for item in items] == ["mine_0", "mine_1", "mine_2", "mine_3", "mine_4"]

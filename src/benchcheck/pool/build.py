@@ -70,7 +70,7 @@ class BenchSummary:
         for code, count in sorted(self.issue_counts.items()):
             if blocking(code):
                 lines.append(
-                    f"{self.bench}: {count} open: {code} ({ISSUES[code].meaning}) First: {self.examples[code]}"
+                    f"{self.bench}: {count} not screened: {code} ({ISSUES[code].meaning}) First: {self.examples[code]}"
                 )
         return lines
 
@@ -166,6 +166,16 @@ def build_pool(study: Study) -> PoolSummary:
     now = _digests(study)
     changed = sum(now.get(item_id, digest) != digest for item_id, digest in before.items())
     return PoolSummary(tuple(summaries), changed)
+
+
+def newer_files(study: Study) -> list[Path]:
+    """Return the annotation files of the config that were written after the pool; none where there is no pool yet."""
+    try:
+        built = study.pool_file.stat().st_mtime
+        files = [path for source in study.config.pool for path in find_files(study.root, source.files)]
+        return [] if study.pool_is_given else [path for path in files if path.stat().st_mtime > built]
+    except (OSError, InputError):
+        return []
 
 
 def _digests(study: Study) -> dict[str, str]:
