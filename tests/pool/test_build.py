@@ -70,8 +70,9 @@ def test_a_file_of_ones_own(make_study: MakeStudy, tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     no_list = 'no list such as ["yes", "no"]'
     outside, unreadable = ISSUES["gold_out_of_range"].meaning, ISSUES["unreadable_options"].meaning
+    where = f"{path}: line 3"
     assert list(summary.warnings) == [
-        f"mine: 1 not screened: gold_out_of_range ({outside}) First: {path}: line 3: gold 'F', options A to C: {OPTIONS}",
+        f"mine: 1 not screened: gold_out_of_range ({outside}) First: {where}: gold 'F', options A to C: {OPTIONS}",
         f"mine: 1 not screened: unreadable_options ({unreadable}) First: {path}: line 4: '?' holds {no_list}",
     ]
     items = study.items()
