@@ -240,7 +240,7 @@ def test_a_study_without_rows(tmp_path: Path, steps: list[int]) -> None:
     page = page_of(world.study)
     assert page.tags["article"] >= 2
     assert "No run was accounted for yet." in page.text
-    assert "No errors." in page.text
+    assert "The run gave no errors." in page.text
     assert len(page.table("Step", "Share of the screened")) == len(steps) + 2
 
 

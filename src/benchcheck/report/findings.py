@@ -9,7 +9,7 @@ from benchcheck.video.faults import CURES
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Fate", "Findings", "Part", "Row", "Score", "Table", "find", "rows_of"]
+__all__ = ["Fate", "Findings", "Part", "Row", "Score", "Table", "capped", "find", "rows_of"]
 
 Row = dict[str, Any]
 
@@ -105,6 +105,11 @@ def rows_of(db: "duckdb.DuckDBPyConnection", query: str, values: Sequence[Any] =
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
+def capped(rows: Sequence[Any], limit: int = MAX_ROWS) -> Table:
+    """Keep a table's first rows."""
+    return Table(rows[:limit], max(0, len(rows) - limit))
+
+
 def find(db: "duckdb.DuckDBPyConnection") -> Findings:
     """Read everything that the page counts."""
     steps = rows_of(db, "select * from steps order by step")
@@ -125,10 +130,10 @@ def find(db: "duckdb.DuckDBPyConnection") -> Findings:
         scores=_scores(db, numbers),
         categories=_categories(db, numbers),
         waits=_waits(db),
-        errors=_capped(rows_of(db, "select * from error_kinds order by step, items desc, error")),
-        warnings=_capped([row["warning"] for row in rows_of(db, "select warning from warnings")]),
-        costs=_capped(rows_of(db, _COSTS)),
-        engines=_capped(rows_of(db, "select * from engines")),
+        errors=capped(rows_of(db, "select * from error_kinds order by step, items desc, error")),
+        warnings=capped([row["warning"] for row in rows_of(db, "select warning from warnings")]),
+        costs=capped(rows_of(db, _COSTS)),
+        engines=capped(rows_of(db, "select * from engines")),
         steps=steps,
         settings={row["name"]: row["value"] for row in rows_of(db, "select * from settings")},
     )
@@ -156,11 +161,6 @@ from runs group by all order by all
 def _counts(db: "duckdb.DuckDBPyConnection", query: str) -> dict[str, int]:
     """Return a query's `items` by `name`."""
     return {row["name"]: row["items"] for row in rows_of(db, query)}
-
-
-def _capped(rows: Sequence[Any], limit: int = MAX_ROWS) -> Table:
-    """Keep a table's first rows."""
-    return Table(rows[:limit], max(0, len(rows) - limit))
 
 
 def _parts(counts: Sequence[tuple[str, int]], total: int) -> tuple[Part, ...]:
@@ -217,7 +217,7 @@ def _categories(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:
 def _waits(db: "duckdb.DuckDBPyConnection") -> Table:
     """Return why items wait for frames, the most items first."""
     cures = {**CURES, "": "run benchcheck frames extract"}
-    return _capped([row | {"cure": cures.get(row["status"], "")} for row in rows_of(db, _WAITS)])
+    return capped([row | {"cure": cures.get(row["status"], "")} for row in rows_of(db, _WAITS)])
 
 
 def _scores(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:
@@ -225,4 +225,4 @@ def _scores(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:
     groups: dict[str, dict[int, Row]] = {}
     for row in rows_of(db, "select * from by_class order by class"):
         groups.setdefault(row["class"], {})[row["step"]] = row
-    return _capped([Score(name, tuple(cells.get(step) for step in steps)) for name, cells in groups.items()])
+    return capped([Score(name, tuple(cells.get(step) for step in steps)) for name, cells in groups.items()])

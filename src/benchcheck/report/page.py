@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from benchcheck import __version__
 from benchcheck.errors import StudyError
 from benchcheck.files import publish
+from benchcheck.report.annotation import annotation_of
 from benchcheck.report.examples import examples_of, shown_prompts
 from benchcheck.report.findings import MEANINGS, find
 from benchcheck.report.tables import open_results, settings_of
@@ -41,11 +42,14 @@ def write_report(study: Study) -> Path:
     with open_results(study) as db:
         found = find(db)
         _refuse_other_settings(study, found.settings)
+        annotation = annotation_of(db)
         examples = examples_of(study, db)
     style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
     page = _environment().get_template("report.html.j2")
     html = page.render(
         found=found,
+        annotation=annotation,
+        as_stored=[step.number for step in study.config.steps if not step.permuted],
         examples=examples,
         prompts=shown_prompts(study.config, examples),
         config=study.config,

@@ -50,6 +50,14 @@ VIEWS = {
     "from items i join verdicts v using (item_id) group by all order by all",
     "by_category": "select i.bench, i.category, v.verdict, v.left_at, count(*) as items "
     "from items i join verdicts v using (item_id) group by all order by all",
+    "issue_kinds": "with found as (select bench, item_id, source_id, rowid as place, unnest(issues) as issue "
+    "from items) select bench, issue, count(*) as items, arg_min(item_id, place, 5) as examples, "
+    "arg_min(source_id, place, 5) as source_ids from found group by all order by all",
+    "gold_positions": "with places as (select i.bench, i.gold, len(i.options) as k, "
+    "unnest(range(len(i.options))) as place from items i join verdicts v using (item_id) "
+    "where v.verdict <> 'not_screened' and i.gold < len(i.options)) "
+    "select bench, chr(65 + place::integer) as letter, count(*) as options, "
+    "count(*) filter (gold = place) as items, sum(1 / k) as expected from places group by all order by all",
     "error_kinds": "select e.step, e.error, count(*) as rows, count(distinct e.item_id) as items, "
     "count(distinct e.item_id) filter (v.verdict = 'failed' and v.left_at = e.step) as failed, "
     "list_slice(list_sort(list(distinct e.item_id)), 1, 5) as examples "
