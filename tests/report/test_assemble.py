@@ -73,7 +73,9 @@ def test_summary_page(small: World) -> None:
     assemble(small.study)
     text = small.study.summary_md.read_text(encoding="utf-8")
     assert "12 items in the pool." in text
-    assert "| removed | 5 | 41.7% |" in text
+    assert "| removed by a shortcut (steps 1, 2, 4) | 5 | 41.7% |" in text
+    assert "| removed by saturation (no step of this study) | 0 | 0.0% |" in text
+    assert "| not screened | 0 | 0.0% |" in text
     assert "| 2 | single_frame | 8 | 4 | 1 | 4 | 0 | 0 |" in text
     assert "- step 1 (blind): 2 of 11 items failed (18.2%)" in text
 

@@ -15,10 +15,11 @@ from benchcheck.config import parse
 from benchcheck.errors import StudyError
 from benchcheck.report.assemble import assemble
 from benchcheck.report.examples import shown_prompts
+from benchcheck.report.findings import MEANINGS, verdict_name
 from benchcheck.report.page import clean, write_report
 from benchcheck.report.pictures import film_strip
 from benchcheck.screen.prompts import INTROS
-from benchcheck.screen.steps import Sight
+from benchcheck.screen.steps import LADDER, Sight
 from benchcheck.study import Study
 from benchcheck.video.faults import CURES
 from benchcheck.video.store import Outcome, record
@@ -34,8 +35,9 @@ def test_verdicts_and_funnel_are_those_of_the_tables(small: World) -> None:
     page = page_of(small.study)
     verdicts = {row[0]: row[1:3] for row in page.table("Verdict")[1:]}
     assert verdicts == {
-        "kept": ["2", "16.7 %"], "removed": ["5", "41.7 %"], "failed": ["2", "16.7 %"], "waiting": ["0", "0 %"],
-        "pending": ["3", "25 %"], "not screened": ["0", "0 %"],
+        "kept": ["2", "16.7 %"], "removed by a shortcut (steps 1, 2, 4)": ["5", "41.7 %"],
+        "removed by saturation (no step of this study)": ["0", "0 %"],
+        "failed": ["2", "16.7 %"], "waiting": ["0", "0 %"], "pending": ["3", "25 %"], "not screened": ["0", "0 %"],
     }  # fmt: skip
     funnel = page.table("Step", "Share of the screened")[1:]
     assert [row[2:] for row in funnel] == [
@@ -46,6 +48,38 @@ def test_verdicts_and_funnel_are_those_of_the_tables(small: World) -> None:
     ]
     assert funnel[0][0] == "1 blind shortcut: answered from the question and options alone"
     assert "This study is not finished." in page.text
+
+
+@pytest.mark.parametrize(
+    ("steps", "name", "shown"),
+    [
+        ([1, 2, 3], "saturation", "removed by saturation (step 3)"),
+        ([3, 6], "shortcut", "removed by a shortcut (no step of this study)"),
+        ([1], "not_screened", "not screened"),
+    ],
+)
+def test_verdict_names(steps: list[int], name: str, shown: str) -> None:
+    assert verdict_name(name, [LADDER[number] for number in steps]) == shown
+
+
+def test_shortcut_and_saturation_are_never_one_number(tmp_path: Path) -> None:
+    world = make_world(tmp_path, protocol={"steps": [1, 2, 3, 4, 5, 6]})
+    world.put([item(number) for number in range(7)])
+    for fell, of in enumerate(world.items, 1):
+        for step in range(1, min(fell, 6) + 1):
+            if step in (2, 3, 5, 6):
+                world.frames(of)
+            world.answer(step, of, step == fell)
+    page = page_of(world.study)
+    rows = page.table("Verdict")[1:4]
+    assert rows == [
+        ["kept", "1", "14.3 %", MEANINGS["kept"]],
+        ["removed by a shortcut (steps 1, 2, 4, 5)", "4", "57.1 %", MEANINGS["shortcut"]],
+        ["removed by saturation (steps 3, 6)", "2", "28.6 %", MEANINGS["saturation"]],
+    ]
+    summary = world.study.summary_md.read_text(encoding="utf-8")
+    assert "| removed by a shortcut (steps 1, 2, 4, 5) | 4 | 57.1% |" in summary
+    assert "| removed by saturation (steps 3, 6) | 2 | 28.6% |" in summary
 
 
 def test_benchmarks_by_step(small: World) -> None:

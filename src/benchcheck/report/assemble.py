@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchcheck.files import publish
+from benchcheck.report.findings import MEANINGS, REMOVED, verdict_name
 from benchcheck.report.tables import STATE_NAMES, fill, state_names
 from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.driver import StepSummary, step_warnings, summarize
@@ -90,6 +91,12 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, A
         writer.writerows(rows)
 
 
+def _split(summaries: Sequence[StepSummary], counts: Mapping[str, int]) -> dict[str, int]:
+    """Return items per verdict, the removed ones by what the step measures that removed them."""
+    removed = {kind: sum(of.removed for of in summaries if of.step.kind == kind) for kind in REMOVED}
+    return {name: removed.get(name, counts.get(name, 0)) for name in MEANINGS}
+
+
 def _summary_page(
     study: Study, summaries: Sequence[StepSummary], counts: Mapping[str, int], warnings: Sequence[str]
 ) -> str:
@@ -97,13 +104,14 @@ def _summary_page(
     total = sum(counts.values())
     lines = ["# " + " ".join(study.config.name.split()), "", f"{total:,} items in the pool."]
     lines += ["", "| verdict | items | share |", "|---|--:|--:|"]
-    lines += [f"| {name} | {count:,} | {count / max(total, 1):.1%} |" for name, count in counts.items()]
+    for name, count in _split(summaries, counts).items():
+        lines.append(f"| {verdict_name(name, study.config.steps)} | {count:,} | {count / max(total, 1):.1%} |")
     lines += ["", "| step | name | alive | answered | removed | waiting | failed | remaining |"]
     lines += ["|---|---|--:|--:|--:|--:|--:|--:|"]
     for item in summaries:
         cells = (item.alive, item.answered, item.removed, item.waiting, item.failed, item.remaining)
         lines.append(f"| {item.step.number} | {item.step.name} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
-    lines += ["", "Steps 3 and 6 measure saturation, not a shortcut."]
+    lines += ["", "Steps 3 and 6 measure saturation, not a shortcut; the two are never added up to one rate."]
     if warnings:
         lines += ["", "Warnings", "", *(f"- {warning}" for warning in warnings)]
     return "\n".join(lines) + "\n"

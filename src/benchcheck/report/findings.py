@@ -4,21 +4,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from benchcheck.screen.steps import Step
 from benchcheck.video.faults import CURES
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Fate", "Findings", "Part", "Row", "Score", "Table", "capped", "find", "rows_of"]
+__all__ = [
+    "MEANINGS",
+    "REMOVED",
+    "Fate",
+    "Findings",
+    "Part",
+    "Row",
+    "Score",
+    "Table",
+    "capped",
+    "find",
+    "rows_of",
+    "verdict_name",
+]
 
 Row = dict[str, Any]
 
 MAX_ROWS = 40
 """Rows of a table on the page; pool.duckdb has all of them."""
 
+REMOVED = ("shortcut", "saturation")
+"""The two ways to be removed, which are never added up to one rate."""
+
 MEANINGS: Mapping[str, str] = {
     "kept": "passed every step",
-    "removed": "answered with too little shown: left at one of the steps",
+    "shortcut": "answered from less than the video in order: its text, its options, one frame, or frames in any order",
+    "saturation": "answered by a model that watched the frames in order: not flawed, but no longer hard",
     "failed": "could not be read: neither removed nor kept",
     "waiting": "no frames of its video yet",
     "pending": "a step has still to ask it",
@@ -73,11 +91,9 @@ class Findings:
     total: int
     screened: int
     verdicts: tuple[Part, ...]
+    """Items per name of `MEANINGS`."""
     overall: Fate
     """The fate of the whole pool."""
-    shortcut: int
-    """Items that fell at a step that measures a shortcut."""
-    saturation: int
     funnel: Sequence[Row]
     benchmarks: Table
     """`bench`, its fate, and per step what was answered and removed."""
@@ -94,7 +110,7 @@ class Findings:
     settings: Mapping[str, str]
 
     def count(self, verdict: str) -> int:
-        """How many items got a verdict."""
+        """How many items got a verdict; the removed ones by `shortcut` or `saturation`."""
         return next(part.items for part in self.verdicts if part.name == verdict)
 
 
@@ -105,6 +121,16 @@ def rows_of(db: "duckdb.DuckDBPyConnection", query: str, values: Sequence[Any] =
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
+def verdict_name(name: str, steps: Sequence[Step]) -> str:
+    """Name a verdict for a person, the removed ones with the study's steps that remove so."""
+    if name not in REMOVED:
+        return name.replace("_", " ")
+    numbers = [str(step.number) for step in steps if step.kind == name]
+    where = f"step{'' if len(numbers) == 1 else 's'} {', '.join(numbers)}" if numbers else "no step of this study"
+    way = "a shortcut" if name == "shortcut" else name
+    return f"removed by {way} ({where})"
+
+
 def capped(rows: Sequence[Any], limit: int = MAX_ROWS) -> Table:
     """Keep a table's first rows."""
     return Table(rows[:limit], max(0, len(rows) - limit))
@@ -113,8 +139,7 @@ def capped(rows: Sequence[Any], limit: int = MAX_ROWS) -> Table:
 def find(db: "duckdb.DuckDBPyConnection") -> Findings:
     """Read everything that the page counts."""
     steps = rows_of(db, "select * from steps order by step")
-    counts = _counts(db, "select verdict as name, count(*) as items from verdicts group by all")
-    fell = _counts(db, _FELL)
+    counts = _counts(db, _VERDICTS)
     total = sum(counts.values())
     numbers = [row["step"] for row in steps]
     return Findings(
@@ -122,8 +147,6 @@ def find(db: "duckdb.DuckDBPyConnection") -> Findings:
         screened=total - counts.get("not_screened", 0),
         verdicts=_parts([(name, counts.get(name, 0)) for name in MEANINGS], total),
         overall=_overall(db, numbers, total),
-        shortcut=fell.get("shortcut", 0),
-        saturation=fell.get("saturation", 0),
         funnel=rows_of(db, "select * from funnel"),
         benchmarks=_benchmarks(db, numbers),
         classes=_fates(rows_of(db, _CLASSES), numbers),
@@ -139,9 +162,9 @@ def find(db: "duckdb.DuckDBPyConnection") -> Findings:
     )
 
 
-_FELL = """
-select split_part(s.measures, ':', 1) as name, count(*) as items
-from verdicts v join steps s on s.step = v.left_at where v.verdict = 'removed' group by all
+_VERDICTS = """
+select if(v.verdict = 'removed', split_part(s.measures, ':', 1), v.verdict) as name, count(*) as items
+from verdicts v left join steps s on s.step = v.left_at group by all
 """
 _CLASSES = "select class as name, '' as bench, verdict, left_at, items from class_verdicts"
 _WAITS = """
@@ -181,7 +204,7 @@ def _overall(db: "duckdb.DuckDBPyConnection", steps: Sequence[int], total: int) 
 
 def _fates(rows: Sequence[Row], steps: Sequence[int], limit: int = MAX_ROWS) -> Table:
     """Fold rows of name, bench, verdict, left_at and items into one fate per group, the largest groups first."""
-    names = [f"step{number}" for number in steps] + [name for name in MEANINGS if name != "removed"]
+    names = [f"step{number}" for number in steps] + [name for name in MEANINGS if name not in REMOVED]
     groups: dict[tuple[str, str], dict[str, int]] = {}
     for row in rows:
         name = f"step{row['left_at']}" if row["verdict"] == "removed" else row["verdict"]

@@ -16,7 +16,7 @@ from benchcheck.errors import StudyError
 from benchcheck.files import publish
 from benchcheck.report.annotation import annotation_of
 from benchcheck.report.examples import examples_of, shown_prompts
-from benchcheck.report.findings import MEANINGS, find
+from benchcheck.report.findings import MEANINGS, find, verdict_name
 from benchcheck.report.tables import open_results, settings_of
 from benchcheck.study import Study
 
@@ -55,6 +55,7 @@ def write_report(study: Study) -> Path:
         config=study.config,
         names=tuple(f"step{step.number}" for step in study.config.steps),
         meanings=MEANINGS,
+        verdict_names={name: verdict_name(name, study.config.steps) for name in MEANINGS},
         style=_trusted(style),
         policy=_policy(style),
         version=__version__,

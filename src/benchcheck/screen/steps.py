@@ -37,6 +37,11 @@ class Step:
     measures: str
     """What it means that an item falls here; frame steps measure saturation, not a shortcut (protocol 9)."""
 
+    @property
+    def kind(self) -> str:
+        """`shortcut` or `saturation`: the two are never added up."""
+        return self.measures.partition(":")[0]
+
 
 LADDER: Mapping[int, Step] = MappingProxyType(
     {
