@@ -97,6 +97,21 @@ def test_categories_stand_where_no_truth_is_known(small: World) -> None:
     assert "Classes whose truth is known" not in page.text
 
 
+def test_items_without_a_category_are_a_row_where_others_have_one(tmp_path: Path) -> None:
+    world = make_world(tmp_path, protocol={"steps": [1]})
+    plain = [item(number, "beta", category="") for number in range(2)]
+    world.put([item(0, category="count"), item(1, category=""), item(2, category=""), *plain])
+    world.answer(1, world.items[1], True)
+    rows = page_of(world.study).table("Benchmark", "Category")[1:]
+    assert [row[:3] + row[4:] for row in rows] == [
+        ["alpha", "(none)", "2", "1 50 %", "0", "1 50 %"],
+        ["alpha", "count", "1", "0", "0", "1 100 %"],
+        ["beta", "(none)", "2", "0", "0", "2 100 %"],
+    ]
+    world.put(plain)
+    assert "Categories" not in page_of(world.study).text
+
+
 def test_classes_by_fate_and_by_accuracy_beside_chance(tmp_path: Path) -> None:
     pool = [{"spec": "any", "files": ["a"], "bench": "alpha", "truth": "truth.jsonl"}]
     world = make_world(tmp_path, protocol={"steps": [1, 4]}, pool=pool)

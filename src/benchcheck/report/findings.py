@@ -232,8 +232,11 @@ def _benchmarks(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:
 
 
 def _categories(db: "duckdb.DuckDBPyConnection", steps: Sequence[int]) -> Table:
-    """Return the fates of categories, where a benchmark has any."""
-    query = "select category as name, bench, verdict, left_at, items from by_category where category <> ''"
+    """Return the fates of categories, where any item has one; those without are `(none)`, so that rows add up."""
+    query = (
+        "select coalesce(nullif(category, ''), '(none)') as name, bench, verdict, left_at, items from by_category "
+        "where exists (from items where category <> '')"
+    )
     return _fates(rows_of(db, query), steps)
 
 
