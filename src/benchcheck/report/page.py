@@ -49,6 +49,7 @@ def write_report(study: Study) -> Path:
     html = page.render(
         found=found,
         annotation=annotation,
+        drawn=[step.number for step in study.config.steps if step.permuted],
         as_stored=[step.number for step in study.config.steps if not step.permuted],
         examples=examples,
         prompts=shown_prompts(study.config, examples),
