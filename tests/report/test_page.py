@@ -166,12 +166,18 @@ def test_clean(text: str, shown: str) -> None:
 
 
 def test_embedded_models_are_said_to_mean_nothing(tmp_path: Path, small: World) -> None:
-    page = page_of(small_world(tmp_path / "embedded", models=EMBEDDED).study)
+    world = small_world(tmp_path / "embedded", models=EMBEDDED)
+    page = page_of(world.study)
     notice = "On a real benchmark its verdicts mean nothing"
     assert page.text.count(notice) == 2
     assert "(embedded:large)" in page.text
     assert page.text.index(notice) < page.text.index("Verdicts")
     assert notice not in page_of(small.study).text
+    assert notice not in small.study.summary_md.read_text(encoding="utf-8")
+    summary = world.study.summary_md.read_text(encoding="utf-8")
+    assert summary.index(notice) < summary.index("| verdict |")
+    sentence = next(line for line in summary.splitlines() if notice in line).strip("*")
+    assert sentence in page.text
 
 
 def test_scripted_answers_are_said_to_be_made_up(small: World) -> None:

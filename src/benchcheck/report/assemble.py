@@ -13,6 +13,7 @@ from typing import Any
 
 from benchcheck.files import publish
 from benchcheck.report.findings import MEANINGS, REMOVED, verdict_name
+from benchcheck.report.notices import embedded_notice
 from benchcheck.report.tables import STATE_NAMES, fill, state_names
 from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.driver import StepSummary, step_warnings, summarize
@@ -103,6 +104,8 @@ def _summary_page(
     """The summary as Markdown."""
     total = sum(counts.values())
     lines = ["# " + " ".join(study.config.name.split()), "", f"{total:,} items in the pool."]
+    if notice := embedded_notice(study.config):
+        lines += ["", f"**{notice}**"]
     lines += ["", "| verdict | items | share |", "|---|--:|--:|"]
     for name, count in _split(summaries, counts).items():
         lines.append(f"| {verdict_name(name, study.config.steps)} | {count:,} | {count / max(total, 1):.1%} |")

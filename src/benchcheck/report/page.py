@@ -17,6 +17,7 @@ from benchcheck.files import publish
 from benchcheck.report.annotation import annotation_of
 from benchcheck.report.examples import examples_of, shown_prompts
 from benchcheck.report.findings import MEANINGS, find, verdict_name
+from benchcheck.report.notices import notices_of
 from benchcheck.report.tables import open_results, settings_of
 from benchcheck.study import Study
 
@@ -60,7 +61,7 @@ def write_report(study: Study) -> Path:
         style=_trusted(style),
         policy=_policy(style),
         version=__version__,
-        notices=_notices(study, {row["engine"] for row in found.engines.rows}),
+        notices=notices_of(study, {row["engine"] for row in found.engines.rows}),
     )
     with publish(study.report) as path:
         path.write_text(html, encoding="utf-8", errors="replace")
@@ -77,31 +78,6 @@ def _refuse_other_settings(study: Study, stored: Mapping[str, str]) -> None:
                 f"{study.database}: assembled with {name} = {then.get(name)}, but the config says {now.get(name)}. "
                 f"Cure: benchcheck assemble {study.root}"
             )
-
-
-def _notices(study: Study, engines: set[str]) -> list[str]:
-    """Return what a reader must know before any number."""
-    models = {study.config.models[step.role].model for step in study.config.steps}
-    embedded = sorted(model for model in models if model.startswith("embedded:"))
-    notices = []
-    if embedded:
-        notices.append(
-            f"These verdicts come from the model that ships inside benchcheck ({', '.join(embedded)}). It knows the "
-            "synthetic demo videos and nothing else. On a real benchmark its verdicts mean nothing: do not cite them, "
-            "and remove no item because of them."
-        )
-    if "scripted" in engines:
-        notices.append("Some answers come from the scripted backend: they are made up for tests, no model was asked.")
-    if _is_stale(study):
-        notices.append("Rows or items were written after these tables were assembled: assemble again to see them.")
-    return notices
-
-
-def _is_stale(study: Study) -> bool:
-    """Whether the pool or a step's rows are younger than the tables."""
-    sources = [study.pool_file, *(file for step in study.config.steps for file in study.step_files(step.number))]
-    assembled = study.database.stat().st_mtime_ns
-    return any(source.stat().st_mtime_ns > assembled for source in sources if source.exists())
 
 
 def _policy(style: str) -> str:
