@@ -29,12 +29,12 @@ def coded(root: Path) -> World:
 def test_codes_are_counted_with_what_follows_and_the_first_items(tmp_path: Path) -> None:
     world = coded(tmp_path)
     page = page_of(world.study)
-    rows = page.table("Benchmark", "Code")
+    rows = page.table("Code", "Items")
     assert rows[1:] == [
-        ["alpha", "hidden_gold", "1", "not screened", ISSUES["hidden_gold"].meaning, "alpha_0 (q0)"],
-        ["alpha", "other_gold", "2", "only noted", ISSUES["other_gold"].meaning, "alpha_10 (q10), alpha_9 (q9)"],
-        ["alpha", "no_video", "1", "only noted", ISSUES["no_video"].meaning, "alpha_0 (q0)"],
-        ["beta", "other_gold", "1", "only noted", ISSUES["other_gold"].meaning, "beta_2"],
+        [f"hidden_gold {ISSUES['hidden_gold'].meaning}", "1", "not screened", "alpha", "alpha_0 (q0)"],
+        [f"other_gold {ISSUES['other_gold'].meaning}", "2", "only noted", "alpha", "alpha_10 (q10), alpha_9 (q9)"],
+        [f"no_video {ISSUES['no_video'].meaning}", "1", "only noted", "alpha", "alpha_0 (q0)"],
+        [f"other_gold {ISSUES['other_gold'].meaning}", "1", "only noted", "beta", "beta_2"],
     ]
     assert "something wrong or odd in 4 of 5 items; 1 of them cannot be screened for it" in page.text
     assert "The run gave no warnings." in page.text
@@ -45,9 +45,9 @@ def test_codes_are_counted_with_what_follows_and_the_first_items(tmp_path: Path)
 def test_only_the_first_five_ids_are_named(tmp_path: Path) -> None:
     world = make_world(tmp_path, protocol={"steps": [1]})
     world.put([item(number, issues=("no_video",), source_id=f"alpha_{number}") for number in range(12)])
-    row = page_of(world.study).table("Benchmark", "Code")[1]
-    assert row[2] == "12"
-    assert row[5] == "alpha_0, alpha_1, alpha_2, alpha_3, alpha_4"
+    row = page_of(world.study).table("Code", "Items")[1]
+    assert row[1] == "12"
+    assert row[4] == "alpha_0, alpha_1, alpha_2, alpha_3, alpha_4"
 
 
 def test_a_pool_without_codes_and_one_with_codes_of_another_tool(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_a_pool_without_codes_and_one_with_codes_of_another_tool(tmp_path: Path)
     assert "The build of the pool found nothing wrong or odd in the items." in page_of(plain.study).text
     other = make_world(tmp_path / "other", protocol={"steps": [1]})
     other.put([item(0, issues=("<b>strange",))])
-    assert page_of(other.study).table("Benchmark", "Code")[1][1:5] == [
-        "<b>strange", "1", "only noted", "Not a code of benchcheck."
+    assert page_of(other.study).table("Code", "Items")[1][:3] == [
+        "<b>strange Not a code of benchcheck.", "1", "only noted"
     ]  # fmt: skip
     empty = make_world(tmp_path / "empty")
     empty.put([])
@@ -69,9 +69,9 @@ def test_long_lists_of_codes_are_cut_after_what_blocks(tmp_path: Path) -> None:
     noted = [item(0, f"bench{number:02}", issues=("no_video",)) for number in range(50)]
     world.put([*noted, item(0, "zeta", format="open", gold=None, issues=("hidden_gold",))])
     page = page_of(world.study)
-    rows = page.table("Benchmark", "Code")[1:]
+    rows = page.table("Code", "Items")[1:]
     assert len(rows) == 40
-    assert rows[0][:2] == ["zeta", "hidden_gold"]
+    assert rows[0][2:4] == ["not screened", "zeta"]
     assert "11 more rows are not shown here; the view issue_kinds of pool.duckdb has all of them." in page.text
 
 
