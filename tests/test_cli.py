@@ -1,5 +1,6 @@
 """The command line: what it prints, where, and with which exit code; errors are one line, a bug keeps its traceback."""
 
+import builtins
 import json
 import os
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchcheck import __main__ as start
 from benchcheck import __version__, cli
 from benchcheck.backends import checkpoint
 from benchcheck.errors import ModelRefusedError
@@ -351,3 +353,20 @@ def test_an_unwritable_study_is_one_line(run: Run, study: Path, monkeypatch: pyt
     code, _, err = run("screen", study, "--backend", "scripted")
     assert code == 1
     assert err.splitlines()[-1].startswith("benchcheck: /proc/nowhere")
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = builtins.__import__
+
+    def load(name: str, *rest: object) -> object:
+        if name == "benchcheck.cli":
+            raise KeyboardInterrupt
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", load)
+    with pytest.raises(SystemExit) as stop:
+        start.main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "benchcheck: stopped. Nothing was begun.\n"
