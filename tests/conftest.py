@@ -5,9 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from benchcheck.study import Study
 from studies import Heard, framed_study, make_items, make_study
+
+# Speed is never a timed unit test: on a busy machine an example may take as long as it takes.
+settings.register_profile("benchcheck", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("benchcheck")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
