@@ -90,6 +90,9 @@ def test_labelled() -> None:
         (["A. x", "B. "], (), 0, ("x", ""), 0, ("empty_option",)),
         # OVO-Bench 1326
         (["A. W", "B. T", "D. C", "C. J"], (), 2, ("A. W", "B. T", "D. C", "C. J"), 2, ("prefix_out_of_order",)),
+        (["(A) W", "B. T", "C J", "D) C"], (), 2, ("(A) W", "B. T", "C J", "D) C"), 2, ("prefix_on_some",)),
+        (["A. W", "T", "J"], (), 2, ("A. W", "T", "J"), 2, ()),
+        (["B. W", "C. T", "J"], (), 2, ("B. W", "C. T", "J"), 2, ()),
         # Video-MME 623-3: stripped once
         (["A. L. Pasteur", "B. R. Koch"], (), 0, ("L. Pasteur", "R. Koch"), 0, ()),
         ([1, 2.5], (), 0, ("1", "2.5"), 0, ()),

@@ -43,6 +43,7 @@ ISSUES: dict[str, IssueCode] = {
     "empty_option": IssueCode("An option without text stood among the others.", False),
     "non_string_option": IssueCode("An option is a list, a dict or a flag; it is shown as its JSON text.", False),
     "prefix_out_of_order": IssueCode("Every option has a letter prefix, but not its position's; kept as text.", False),
+    "prefix_on_some": IssueCode("Most options carry their position's letter, some do not; kept as text.", False),
     "answer_in_question": IssueCode("The question holds the gold's words and those of no other option.", False),
     "bad_text": IssueCode("A text holds control characters, or lone surrogates (replaced by U+FFFD).", False),
     "no_video": IssueCode("The record names no video: text steps run, frame steps wait.", False),

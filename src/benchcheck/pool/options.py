@@ -186,9 +186,17 @@ def settled(raw: RawOptions, gold: int | None) -> Settled:
         codes.append("empty_option")
     if not all(_plain(raw.values[index]) for index in kept):
         codes.append("non_string_option")
-    if not stripped and len(texts) > 1 and None not in letter_prefixes(texts):
-        codes.append("prefix_out_of_order")
+    if not stripped and len(texts) > 1:
+        codes += _prefix_codes(letter_prefixes(texts))
     return Settled(tuple(texts), None if gold is None else kept.index(gold), tuple(codes))
+
+
+def _prefix_codes(prefixes: Sequence[str | None]) -> list[str]:
+    """What is odd about letter prefixes that were kept as text: not the positions' letters, or forgotten on some."""
+    if None not in prefixes:
+        return ["prefix_out_of_order"]
+    placed = [prefix == letter for prefix, letter in zip(prefixes, LETTERS, strict=False)]
+    return ["prefix_on_some"] if 2 * sum(placed) > len(prefixes) else []
 
 
 def _plain(value: object) -> bool:
