@@ -11,7 +11,7 @@ from rich.console import Console
 from benchcheck import console
 from benchcheck.config import Model, PoolSource
 from benchcheck.run.accounting import Cost, note_cost
-from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary
+from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary, summarize_all
 from benchcheck.run.pilot import StepForecast
 from benchcheck.run.plan import survey
 from benchcheck.screen.statistics import wilson
@@ -127,11 +127,11 @@ def test_why_items_wait_is_counted_in_items_not_in_videos(tmp_path: Path) -> Non
     study = make_study(tmp_path, protocol={"steps": [2]})
     items = make_items(a=6)  # videos v0, v0, v2, v3, v3, v5
     study.write_pool(items)
-    assert console.doubts(study, survey(study)) == []
+    assert console.doubts(study, survey(study), summarize_all(study, survey(study))) == []
     missing = [Outcome(items[n].video_key, items[n].frames_key, "missing", "", "no file") for n in (3, 0)]
     record(study, [*missing, Outcome(items[2].video_key, items[2].frames_key, "of another version")])
     record(study, [Outcome(items[5].video_key, items[5].frames_key, "ready", "abc")])
-    assert console.doubts(study, survey(study)) == [
+    assert console.doubts(study, survey(study), summarize_all(study, survey(study))) == [
         f"4 items wait: missing ({CURES['missing']}), such as a::::v0.mp4",
         "1 items wait: of another version, such as a::::v2.mp4",
     ]
@@ -174,9 +174,9 @@ def test_the_embedded_models_verdicts_are_never_passed_off(study: Study) -> None
         study.root, replace(study.config, models={role: Model(model="embedded:large") for role in ("8b", "2b")})
     )
     line = "The embedded models know a made-up world: on a real benchmark these verdicts mean nothing."
-    assert line not in console.ending(study, survey(study))
+    assert line not in console.ending(study, survey(study), [])
     known = PoolSource(spec="generic", files=("a",), truth="truth.jsonl")
     unknown = PoolSource(spec="generic", files=("b",), bench="b")
     for pool, told in (((known,), False), ((known, unknown), True)):
         made = Study(study.root, replace(toys.config, pool=pool))
-        assert (line in console.ending(made, survey(made))) is told
+        assert (line in console.ending(made, survey(made), [])) is told

@@ -212,6 +212,7 @@ def screen(
     from benchcheck.console import Bars, ending, note, outdated, tell
     from benchcheck.run.driver import retry_failed as retry
     from benchcheck.run.driver import screen as run_steps
+    from benchcheck.run.driver import summarize_all
     from benchcheck.run.local import Local
 
     opened, bars = _open(study, step), Bars()
@@ -224,7 +225,7 @@ def screen(
     finally:
         bars.close()
         executor.close()
-    for table in ending(opened, state, pilot):
+    for table in ending(opened, state, summarize_all(opened, state), pilot):
         tell(table)
     _print_totals(opened, state, step, pilot)
 
@@ -233,15 +234,17 @@ def screen(
 def status(study: StudyFolder) -> None:
     """Show where a study stands: the funnel, verdicts, failures and warnings."""
     from benchcheck.console import doubts, ending, outdated, tell, warn
+    from benchcheck.run.driver import summarize_all
     from benchcheck.run.plan import survey
     from benchcheck.study import Study
 
     opened = Study.open(study)
     outdated(opened)
     state = survey(opened)
-    for table in ending(opened, state):
+    steps = summarize_all(opened, state)
+    for table in ending(opened, state, steps):
         tell(table)
-    for text in doubts(opened, state):
+    for text in doubts(opened, state, steps):
         warn(text)
     _print_totals(opened, state)
 
@@ -318,12 +321,12 @@ def demo(
 
 def _open(folder: Path, step: int) -> "Study":
     """Open a study that has this step."""
+    from benchcheck.run.plan import step_index
     from benchcheck.study import Study
 
     study = Study.open(folder)
-    if step != 0 and step not in study.config.protocol.steps:
-        allowed = ", ".join(str(number) for number in study.config.protocol.steps)
-        raise UsageError(f"--step {step} is not a step of this study. Allowed: {allowed}")
+    if step != 0:
+        step_index(study, step)
     return study
 
 

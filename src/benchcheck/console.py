@@ -13,9 +13,10 @@ from rich.table import Table
 
 from benchcheck.pool.build import PoolSummary, newer_files
 from benchcheck.pool.specs import load_spec, spec_names
+from benchcheck.report.notices import embedded_notice
 from benchcheck.report.tables import STATE_NAMES
 from benchcheck.run.accounting import costs
-from benchcheck.run.driver import StepSummary, step_warnings, summarize
+from benchcheck.run.driver import StepSummary, step_warnings
 from benchcheck.run.pilot import StepForecast, forecast
 from benchcheck.run.plan import Survey
 from benchcheck.screen.steps import Step
@@ -221,21 +222,14 @@ def states_of(state: Survey) -> dict[str, int]:
     return {name: codes.count(code) for code, name in STATE_NAMES.items()}
 
 
-def summaries_of(study: Study, state: Survey) -> list[StepSummary]:
-    """Every step of a survey, summed up."""
-    return [summarize(study, state, index) for index in range(len(study.config.steps))]
-
-
-def ending(study: Study, state: Survey, pilot: int = 0) -> list[object]:
-    """What ends a run: the funnel and the verdicts, and what a pilot says of the whole."""
-    summaries = summaries_of(study, state)
-    shown: list[object] = [funnel_table(summaries), states_line(states_of(state))]
+def ending(study: Study, state: Survey, steps: Sequence[StepSummary], pilot: int = 0) -> list[object]:
+    """What ends a run: the funnel of its steps and the verdicts, and what a pilot says of the whole."""
+    shown: list[object] = [funnel_table(steps), states_line(states_of(state))]
     if pilot:
         shown += ["", "The whole, as this pilot foresees it:"]
         whole, cascade = _whole(study, state), study.config.protocol.cascade
-        shown.append(forecast_table(forecast(summaries, whole, _seconds_per_item(study), cascade)))
-    toys = any(model.model.startswith("embedded:") for model in study.config.models.values())
-    if toys and not all(source.truth for source in study.config.pool):
+        shown.append(forecast_table(forecast(steps, whole, _seconds_per_item(study), cascade)))
+    if embedded_notice(study.config) and not all(source.truth for source in study.config.pool):
         shown.append("The embedded models know a made-up world: on a real benchmark these verdicts mean nothing.")
     return shown
 
@@ -253,9 +247,9 @@ def _whole(study: Study, state: Survey) -> dict[str, int]:
     return {bench: min(count, limit) if limit else count for bench, count in counts.items()}
 
 
-def doubts(study: Study, state: Survey) -> list[str]:
+def doubts(study: Study, state: Survey, steps: Sequence[StepSummary]) -> list[str]:
     """What a reader should distrust, one line each."""
-    return [line for summary in summaries_of(study, state) for line in doubts_of(summary)] + waits(study, state)
+    return [line for summary in steps for line in doubts_of(summary)] + waits(study, state)
 
 
 def waits(study: Study, state: Survey) -> list[str]:

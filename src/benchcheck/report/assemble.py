@@ -16,7 +16,7 @@ from benchcheck.report.findings import MEANINGS, REMOVED, verdict_name
 from benchcheck.report.notices import embedded_notice
 from benchcheck.report.tables import STATE_NAMES, fill, state_names
 from benchcheck.run.accounting import COLUMNS, costs
-from benchcheck.run.driver import StepSummary, step_warnings, summarize
+from benchcheck.run.driver import StepSummary, step_warnings, summarize_all
 from benchcheck.run.plan import Survey, survey
 from benchcheck.study import Study
 
@@ -43,7 +43,7 @@ def assemble(study: Study) -> Assembled:
         InputError: a control benchmark's truth file is not readable.
     """
     state = survey(study)
-    summaries = tuple(summarize(study, state, index) for index in range(len(study.config.steps)))
+    summaries = summarize_all(study, state)
     names = state_names(state)
     counts = {name: names.count(name) for name in STATE_NAMES.values()}
     warnings = [(summary.step.number, text) for summary in summaries for text in step_warnings(summary)]

@@ -29,6 +29,7 @@ __all__ = [
     "screen",
     "step_warnings",
     "summarize",
+    "summarize_all",
 ]
 
 
@@ -119,21 +120,19 @@ def screen(study: Study, executor: Local, reporter: Reporter, pilot: int = 0, on
     for index, step in enumerate(study.config.steps):
         if only not in (0, step.number):
             continue
-        asked, start, begun = 0, time.monotonic(), False
+        here, asked, start = state.fold.steps[index], 0, time.monotonic()
+        blocked = np.count_nonzero(here.todo & ~here.ready & wanted)
+        todo = frozenset(pool.ids(here.ready & wanted))
+        reporter.step_begins(step, len(todo), int(np.count_nonzero(here.waiting)), int(blocked))
         # An item leaves the list with an answer, a lasting error or its third error row, so this ends by itself.
         for _ in range(MAX_ERRORS):
-            todo = frozenset(pool.ids(state.fold.steps[index].ready & wanted))
-            if not begun:
-                here = state.fold.steps[index]
-                blocked = np.count_nonzero(here.todo & ~here.ready & wanted)
-                reporter.step_begins(step, len(todo), int(np.count_nonzero(here.waiting)), int(blocked))
-                begun = True
             if not todo:
                 break
             executor.run(step, tasks, todo, reporter.advance)
             asked += len(todo)
             reports = {**state.reports, step.number: read_step(study, pool, step)}
             state = survey(study, pool, reports)
+            todo = frozenset(pool.ids(state.fold.steps[index].ready & wanted))
         reporter.step_ends(summarize(study, state, index, asked, time.monotonic() - start))
     return state
 
@@ -188,6 +187,11 @@ def run_study(
         state = screen(study, executor, reporter or _Silent(), pilot)
     finally:
         executor.close()
+    return summarize_all(study, state)
+
+
+def summarize_all(study: Study, state: Survey) -> tuple[StepSummary, ...]:
+    """Sum up every step of a survey."""
     return tuple(summarize(study, state, index) for index in range(len(study.config.steps)))
 
 

@@ -19,7 +19,7 @@ from typing import IO
 from benchcheck.backends import Backend, ModelSpec, check_backend, open_backend
 from benchcheck.config import Config
 from benchcheck.errors import BackendError, UsageError
-from benchcheck.run.plan import Unit, pilot_flags, survey, units_of
+from benchcheck.run.plan import Unit, pilot_flags, step_index, survey, units_of
 from benchcheck.run.work import Progress, do_unit
 from benchcheck.screen.steps import Step
 from benchcheck.study import Study
@@ -159,14 +159,12 @@ def do_share(study: Study, number: int, backend: str, task: tuple[int, int], pil
     Raises:
         UsageError: the study has no such step.
     """
-    steps = {step.number: index for index, step in enumerate(study.config.steps)}
-    if number not in steps:
-        raise UsageError(f"--step {number} is not a step of this study. Allowed: {', '.join(map(str, steps))}")
+    index = step_index(study, number)
     state = survey(study)
-    todo = state.fold.steps[steps[number]].ready
+    todo = state.fold.steps[index].ready
     if pilot:
         todo = todo & pilot_flags(state.pool, pilot, study.config.protocol.seed)
-    executor, step = Local(study, backend), study.config.steps[steps[number]]
+    executor, step = Local(study, backend), study.config.steps[index]
     try:
         executor.run(step, [units_of(state.pool, task[1])[task[0]]], frozenset(state.pool.ids(todo)), progress)
     finally:

@@ -35,6 +35,7 @@ __all__ = [
     "plan_units",
     "read_step",
     "slurm_task",
+    "step_index",
     "survey",
     "totals",
     "units_of",
@@ -245,6 +246,18 @@ def pilot_flags(pool: Pool, n: int, seed: int) -> Flags:
         ids = sorted(pool.ids(pool.screenable & (pool.bench == bench)))
         chosen.update(random.Random(f"{seed}|pilot|{bench}").sample(ids, len(ids))[:n])
     return np.fromiter((item_id in chosen for item_id in pool.item_id.to_pylist()), dtype=np.bool_, count=len(pool))
+
+
+def step_index(study: Study, number: int) -> int:
+    """Return the place of a step in the study's ladder.
+
+    Raises:
+        UsageError: the study has no such step.
+    """
+    steps = study.config.protocol.steps
+    if number not in steps:
+        raise UsageError(f"--step {number} is not a step of this study. Allowed: {', '.join(map(str, steps))}")
+    return steps.index(number)
 
 
 def units_of(pool: Pool, n_tasks: int) -> list[list[Unit]]:
