@@ -17,7 +17,7 @@ from benchcheck.study import Study
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Cell", "Example", "Reading", "ShownPrompt", "StepAnswer", "examples_of", "shown_prompts"]
+__all__ = ["Cell", "Example", "ShownPrompt", "ShownReading", "StepAnswer", "examples_of", "shown_prompts"]
 
 MIN_EXAMPLES = 6
 MAX_EXAMPLES = 10
@@ -40,8 +40,8 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One order of an item in a step; cells stand in the stored order of the options."""
+class ShownReading:
+    """A reading as the page shows it: one order of an item in a step; cells stand in the stored order of the options."""
 
     cells: tuple[Cell, ...]
     right: bool
@@ -60,7 +60,7 @@ class StepAnswer:
     threshold: float
     decisive: bool
     """Whether it is the step that removed the item, or the last one of an item that stayed."""
-    readings: tuple[Reading, ...]
+    readings: tuple[ShownReading, ...]
 
     @property
     def cut(self) -> int:
@@ -222,7 +222,7 @@ def _answer(row: Mapping[str, Any], item: Item, config: Config, decisive: int) -
     columns = zip(row["orders"], row["logprobs"], row["missing"], strict=True)
     scores = zip(row["right"], row["margins"], row["label_mass"], strict=True)
     readings = [
-        Reading(_cells(order, logprobs, missing, item.gold), right, margin, mass)
+        ShownReading(_cells(order, logprobs, missing, item.gold), right, margin, mass)
         for (order, logprobs, missing), (right, margin, mass) in zip(columns, scores, strict=True)
     ]
     return StepAnswer(
