@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ShownReading:
-    """A reading as the page shows it: one order of an item in a step; cells stand in the stored order of the options."""
+    """One order of an item in a step, as the page shows it; cells stand in the stored order of the options."""
 
     cells: tuple[Cell, ...]
     right: bool
