@@ -18,10 +18,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchcheck.errors import BenchcheckError, ConfigError
+from benchcheck.errors import BenchcheckError, ConfigError, UsageError
 from benchcheck.screen.prompts import INTROS, PREFILL, render_text
 from benchcheck.screen.readings import PRESETS
 from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Sight, Step
+from benchcheck.settings import ENVIRONMENT, EngineSettings, RaySettings, SlurmSettings
+from benchcheck.settings import check as _check
 
 __all__ = [
     "BENCH_NAME",
@@ -34,6 +36,7 @@ __all__ = [
     "PoolSource",
     "Protocol",
     "Videos",
+    "engine_settings",
     "from_table",
     "load",
     "parse",
@@ -58,11 +61,6 @@ BENCH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """A benchmark's name is a file name and the head of its item ids; a dot is kept for `<bench>.p<j>.jsonl`."""
 
 T = TypeVar("T")
-
-
-def _check(holds: bool, key: str, value: object, allowed: str) -> None:
-    if not holds:
-        raise ValueError(f"{key} = {value!r} is not allowed. Allowed: {allowed}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +173,9 @@ class Config:
     models: Mapping[str, Model] = field(default_factory=dict)
     prompts: Mapping[str, str] = field(default_factory=dict)
     pool: tuple[PoolSource, ...] = ()
+    engine: EngineSettings = EngineSettings()
+    slurm: SlurmSettings = SlurmSettings()
+    ray: RaySettings = RaySettings()
 
     def __post_init__(self) -> None:
         """Refuse a study of another version, unknown roles and unknown intros."""
@@ -318,6 +319,28 @@ def from_table(kind: type[T], table: object, where: str, error: type[BenchcheckE
         return kind(**values)
     except ValueError as reason:
         raise error(f"{where}: {reason}") from None
+
+
+def engine_settings(settings: EngineSettings, environment: Mapping[str, str], given: Sequence[str]) -> EngineSettings:
+    """Return the study's settings with those of the environment (protocol 8), then `key=value` flags, in their place.
+
+    Raises:
+        UsageError: a key that does not exist, or a value that is not allowed.
+    """
+    where = [(f"{name}={environment[name]}", f"{key}={environment[name]}") for name, key in ENVIRONMENT.items()
+             if environment.get(name)]  # fmt: skip
+    for origin, text in [*where, *((f"--set {text}", text) for text in given)]:
+        key, sign, value = text.partition("=")
+        if not sign:
+            raise UsageError(f"{origin}: not of the form key=value")
+        values = {name: getattr(settings, name) for name in EngineSettings.__dataclass_fields__}
+        plain = {name: list(old) if isinstance(old, tuple) else old for name, old in values.items()}
+        try:
+            plain[key] = tomllib.loads(f"x = {value}")["x"]
+        except tomllib.TOMLDecodeError:
+            plain[key] = value
+        settings = from_table(EngineSettings, plain, origin, UsageError)
+    return settings
 
 
 def _convert(hint: Any, value: object, where: str, error: type[BenchcheckError]) -> Any:

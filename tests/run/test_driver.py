@@ -14,7 +14,7 @@ from benchcheck.config import step_key
 from benchcheck.errors import BackendError, StudyError, UsageError
 from benchcheck.run import driver, local
 from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary, retry_failed, screen, step_warnings, summarize
-from benchcheck.run.local import Local, do_share
+from benchcheck.run.local import Asked, Local, do_share
 from benchcheck.run.plan import Survey, plan_units, survey, totals
 from benchcheck.run.work import do_unit
 from benchcheck.screen.prompts import INTROS, Prompt
@@ -42,7 +42,7 @@ Answer = Callable[[Prompt], Reading | Failure]
 
 def run(study: Study, heard: Heard | None = None, **settings: Any) -> Survey:
     """Screen with the scripted backend in this process."""
-    executor = Local(study, "scripted")
+    executor = Local(study, Asked("scripted"))
     try:
         return screen(study, executor, heard or Heard(), **settings)
     finally:
@@ -169,7 +169,7 @@ def test_an_error_that_passes_is_mended_in_the_same_run(tmp_path: Path, heard: H
 def test_errors_of_an_earlier_run_count(tmp_path: Path, faked: Callable[[Answer], list[FakeBackend]]) -> None:
     study = framed_study(tmp_path, make_items(a=1), protocol={"steps": [1]})
     faked(failing("timeout"))
-    do_share(study, 1, "scripted", (0, 1), 0, lambda *_: None)
+    do_share(study, 1, Asked("scripted"), (0, 1), 0, lambda *_: None)
     assert len(rows_on_disk(study, 1)) == 1
     run(study)
     assert len(rows_on_disk(study, 1)) == 3
@@ -234,7 +234,7 @@ def test_no_pool_and_no_such_backend_are_one_line(study: Study) -> None:
     with pytest.raises(StudyError, match="no pool yet"):
         run(study)
     with pytest.raises(UsageError, match="backend 'x'"):
-        Local(study, "x")
+        Local(study, Asked("x"))
 
 
 # Waiting, sampling, piloting.
@@ -440,7 +440,7 @@ def test_a_control_item_is_only_an_item(tmp_path: Path) -> None:
 
 def test_a_step_alone_says_who_waits_for_an_earlier_one(tiny_pool: Any, heard: Heard) -> None:
     study = tiny_pool(3)
-    screen(study, Local(study, "scripted"), heard, only=4)
+    screen(study, Local(study, Asked("scripted")), heard, only=4)
     assert (heard.begun, heard.blocked) == ([(4, 0, 0)], [3])
 
 

@@ -13,7 +13,7 @@ from benchcheck.backends import ModelSpec
 from benchcheck.errors import BackendError, UsageError
 from benchcheck.run import local
 from benchcheck.run.driver import screen
-from benchcheck.run.local import Local, do_share, model_spec, share
+from benchcheck.run.local import Asked, Local, do_share, model_spec, share
 from benchcheck.run.plan import Unit, load_pool, units_of
 from benchcheck.screen.steps import LADDER
 from benchcheck.study import Study
@@ -31,7 +31,7 @@ def test_two_workers_give_the_same_rows_and_verdicts_as_one(tmp_path: Path) -> N
     for workers in (1, 2):
         study = framed_study(tmp_path / str(workers), items, protocol={"steps": [1, 5]})
         heard = Heard()
-        state = screen(study, Local(study, "scripted", workers), heard)
+        state = screen(study, Local(study, Asked("scripted"), workers), heard)
         rows = [by_item(study, step) for step in (1, 5)]
         found.append((state.fold.state.tolist(), state.fold.left_at.tolist(), heard.begun, heard.items, rows))
     assert found[0] == found[1]
@@ -40,14 +40,14 @@ def test_two_workers_give_the_same_rows_and_verdicts_as_one(tmp_path: Path) -> N
 
 def test_workers_share_a_pilot(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=30), protocol={"steps": [1]})
-    screen(study, Local(study, "scripted", 2, pilot=6), Heard(), pilot=6)
+    screen(study, Local(study, Asked("scripted"), 2, pilot=6), Heard(), pilot=6)
     assert len({row["item_id"] for row in rows_on_disk(study, 1)}) == len(rows_on_disk(study, 1)) == 6
 
 
 def test_what_a_worker_says_last_is_what_the_user_reads(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=4), large="scripted?skil=1")
     with pytest.raises(UsageError, match=r"^2 of 2 workers of step 1 ended early: model .*no option 'skil'"):
-        screen(study, Local(study, "scripted", 2), Heard())
+        screen(study, Local(study, Asked("scripted"), 2), Heard())
 
 
 def fake_worker(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
@@ -64,14 +64,14 @@ def test_a_worker_that_dies_without_a_word_is_told(tiny_pool: Any, monkeypatch: 
     study = tiny_pool(4)
     fake_worker(monkeypatch, "import os; os.kill(os.getpid(), 9)")
     with pytest.raises(BackendError, match="2 of 2 workers of step 1 ended early: without a word"):
-        screen(study, Local(study, "scripted", 2), Heard())
+        screen(study, Local(study, Asked("scripted"), 2), Heard())
 
 
 def test_what_a_library_prints_is_not_progress(tiny_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     study = tiny_pool(4)
     fake_worker(monkeypatch, "print('Loading weights: 100%'); print(3, 1); print(); print('1 2 3'); print('-1 2')")
     told = []
-    executor = Local(study, "scripted", 2)
+    executor = Local(study, Asked("scripted"), 2)
     executor.run(
         LADDER[1], units_of(load_pool(study), 2), frozenset(["a_0", "a_3"]), lambda *counts: told.append(counts)
     )
@@ -82,7 +82,7 @@ def test_a_worker_s_long_last_words_do_not_block_it(tiny_pool: Any, monkeypatch:
     study = tiny_pool(4)
     fake_worker(monkeypatch, "import sys; print('x' * 99 + '\\n' * 99_999, 'last words', file=sys.stderr); sys.exit(1)")
     with pytest.raises(BackendError, match=r"ended early: last words$"):
-        screen(study, Local(study, "scripted", 2), Heard())
+        screen(study, Local(study, Asked("scripted"), 2), Heard())
 
 
 def test_only_workers_with_something_to_do_are_started(tiny_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,9 @@ def test_only_workers_with_something_to_do_are_started(tiny_pool: Any, monkeypat
     started = []
     real = subprocess.Popen
     monkeypatch.setattr(local.subprocess, "Popen", lambda command, **kw: started.append(command) or real(command, **kw))
-    Local(study, "scripted", 3).run(LADDER[1], units_of(load_pool(study), 3), frozenset(["a_5"]), lambda *_: None)
+    Local(study, Asked("scripted"), 3).run(
+        LADDER[1], units_of(load_pool(study), 3), frozenset(["a_5"]), lambda *_: None
+    )
     (command,) = started
     assert command[1:4] == ["-m", "benchcheck", "work"]
     assert command[-2:] == ["--task", "2"]
@@ -105,7 +107,7 @@ def test_an_interrupt_ends_all_workers(tiny_pool: Any) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Local(study, "scripted", 2).run(
+        Local(study, Asked("scripted"), 2).run(
             LADDER[1], units_of(load_pool(study), 2), frozenset(f"a_{n}" for n in range(40)), interrupt
         )
     before = len(rows_on_disk(study, 1))
@@ -121,30 +123,30 @@ def test_an_interrupt_ends_all_workers(tiny_pool: Any) -> None:
 def test_the_tasks_of_an_array_ask_everything_once(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=10, b=5, c=1))
     for task in range(4):
-        do_share(study, 1, "scripted", (task, 4), 0, lambda *_: None)
+        do_share(study, 1, Asked("scripted"), (task, 4), 0, lambda *_: None)
     ids = sorted(row["item_id"] for row in rows_on_disk(study, 1))
     assert ids == sorted(item.item_id for item in make_items(a=10, b=5, c=1))
-    do_share(study, 1, "scripted", (0, 1), 0, lambda *_: pytest.fail("nothing is left"))
+    do_share(study, 1, Asked("scripted"), (0, 1), 0, lambda *_: pytest.fail("nothing is left"))
 
 
 def test_a_task_asks_only_what_is_ready_and_in_the_pilot(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=10))
-    do_share(study, 2, "scripted", (0, 1), 0, lambda *_: None)
+    do_share(study, 2, Asked("scripted"), (0, 1), 0, lambda *_: None)
     assert rows_on_disk(study, 2) == []
-    do_share(study, 1, "scripted", (0, 1), 3, lambda *_: None)
+    do_share(study, 1, Asked("scripted"), (0, 1), 3, lambda *_: None)
     assert len(rows_on_disk(study, 1)) == 3
 
 
 def test_a_task_without_a_share_has_nothing_to_do(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=2))
-    do_share(study, 1, "scripted", (7, 9), 0, lambda *_: pytest.fail("there are two items"))
+    do_share(study, 1, Asked("scripted"), (7, 9), 0, lambda *_: pytest.fail("there are two items"))
     assert study.step_files(1) == []
 
 
 def test_a_step_that_the_study_lacks_is_refused(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=2), protocol={"steps": [1, 4]})
     with pytest.raises(UsageError, match=r"--step 2 is not a step of this study\. Allowed: 1, 4"):
-        do_share(study, 2, "scripted", (0, 1), 0, lambda *_: None)
+        do_share(study, 2, Asked("scripted"), (0, 1), 0, lambda *_: None)
 
 
 def test_a_share_is_what_is_left_without_empty_units() -> None:
@@ -158,17 +160,17 @@ def test_a_share_is_what_is_left_without_empty_units() -> None:
 def test_a_model_s_folder_may_lie_in_the_study(tmp_path: Path) -> None:
     study = make_study(tmp_path, large="models/large", protocol={"preset": "benchcheck-2026", "seed": 9})
     wanted = ModelSpec("models/large", "", "benchcheck-2026", 9)
-    assert model_spec(study.config, LADDER[1], str(study.root)) == wanted
+    assert model_spec(study.config, LADDER[1], str(study.root), Asked("scripted")) == wanted
     (tmp_path / "models" / "large").mkdir(parents=True)
     inside = dataclasses.replace(wanted, model=str(tmp_path / "models" / "large"))
-    assert model_spec(study.config, LADDER[1], str(study.root)) == inside
-    assert model_spec(study.config, LADDER[3], str(study.root)).model == "scripted?skill=0.4"
+    assert model_spec(study.config, LADDER[1], str(study.root), Asked("scripted")) == inside
+    assert model_spec(study.config, LADDER[3], str(study.root), Asked("scripted")).model == "scripted?skill=0.4"
 
 
 def test_one_model_is_open_at_a_time(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[FakeBackend] = []
     monkeypatch.setattr(local, "open_backend", lambda *_: opened.append(FakeBackend()) or opened[-1])
-    executor = Local(study, "scripted")
+    executor = Local(study, Asked("scripted"))
     assert executor.open(LADDER[1]) is executor.open(LADDER[6])
     assert executor.open(LADDER[3]) is not opened[0]
     assert [backend.closed for backend in opened] == [True, False]
@@ -194,5 +196,7 @@ def test_each_worker_has_a_gpu_of_its_own(tiny_pool: Any, monkeypatch: pytest.Mo
     fake_worker(monkeypatch, "import os; print(100, int(os.environ['CUDA_VISIBLE_DEVICES']), flush=True)")
     told: list[tuple[int, int]] = []
     todo = frozenset(item.item_id for item in study.items())
-    Local(study, "scripted", 3).run(LADDER[1], units_of(load_pool(study), 3), todo, lambda *counts: told.append(counts))
+    Local(study, Asked("scripted"), 3).run(
+        LADDER[1], units_of(load_pool(study), 3), todo, lambda *counts: told.append(counts)
+    )
     assert sorted(told) == [(100, 4), (100, 4), (100, 7)]

@@ -4,7 +4,7 @@ A backend never decides: it returns the letters' log-probabilities or the reason
 """
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, cast
@@ -12,16 +12,23 @@ from typing import Protocol, cast
 from benchcheck.errors import UsageError
 from benchcheck.screen.prompts import Prompt
 from benchcheck.screen.readings import Failure, Reading
+from benchcheck.settings import EngineSettings
 
-__all__ = ["BACKENDS", "Backend", "Engine", "ModelSpec", "Outcome", "check_backend", "open_backend"]
+__all__ = ["BACKENDS", "SHAPED", "Backend", "Engine", "ModelSpec", "Outcome", "check_backend", "open_backend"]
 
 BACKENDS: Mapping[str, str] = MappingProxyType(
     {
+        "server": "benchcheck.backends.server:ServerBackend",
+        "vllm": "benchcheck.backends.vllm:VllmBackend",
         "transformers": "benchcheck.backends.transformers:TransformersBackend",
         "scripted": "benchcheck.backends.scripted:ScriptedBackend",
     }
 )
 """Name to `module:class`; the module is imported when the backend is opened."""
+
+SHAPED = frozenset({"server", "vllm"})
+"""Backends that are opened anew when a step shows another number of frames: an engine without frames has no vision
+tower, and bounds on what is asked at once differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,12 @@ class ModelSpec:
     """`exact` reads every letter; `benchcheck-2026` reads the top 20 tokens (protocol 5)."""
     seed: int = 0
     """Used by the scripted backend only."""
+    images: int = 0
+    """Frames of a prompt, for the backends in `SHAPED`; others are opened with 0 and take any number."""
+    image_side: int = 448
+    """The longest side of a frame, in pixels."""
+    settings: EngineSettings = EngineSettings()
+    """How it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +76,11 @@ class Backend(Protocol):
 
     engine: Engine
 
-    def read(self, prompts: Sequence[Prompt]) -> Iterator[Outcome]:
+    def read(self, prompts: Iterable[Prompt]) -> Iterator[Outcome]:
         """Yield one outcome per prompt, in any order; neighbours that share a prefix come back to back.
+
+        Prompts are taken one by one, a bounded number ahead, and only in the thread that asks for outcomes: taking one
+        may read the study's files.
 
         Raises:
             BackendError: the engine stopped answering; outcomes already yielded stand.

@@ -9,7 +9,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl
@@ -88,7 +88,7 @@ class ScriptedBackend:
         self._failed: Counter[tuple[str, int, tuple[int, ...]]] = Counter()
         self.engine = Engine("scripted", __version__, "none", "none", spec.revision)
 
-    def read(self, prompts: Sequence[Prompt]) -> Iterator[Outcome]:
+    def read(self, prompts: Iterable[Prompt]) -> Iterator[Outcome]:
         """Yield one outcome per prompt, in order."""
         for index, prompt in enumerate(prompts):
             if self.script.slow:

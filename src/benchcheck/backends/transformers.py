@@ -10,7 +10,7 @@ import importlib.metadata
 import importlib.util
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -102,7 +102,7 @@ class TransformersBackend:
         self._memory.clear()
         self._network.close()
 
-    def read(self, prompts: Sequence[Prompt]) -> Iterator[Outcome]:
+    def read(self, prompts: Iterable[Prompt]) -> Iterator[Outcome]:
         """Yield one outcome per prompt; one that cannot be prepared fails ahead of the readings of its window.
 
         Raises:
@@ -111,8 +111,10 @@ class TransformersBackend:
         window = self._window()
         running: deque[Future[list[Outcome]]] = deque()
         full = self.budget.window_tokens
+        before: Prompt | None = None
         for index, prompt in enumerate(prompts):
-            alike = index > 0 and _alike(prompts[index - 1], prompt)
+            alike = before is not None and _alike(before, prompt)
+            before = prompt
             if window.nodes > (2 * full if alike else full):
                 running.append(self._workers.submit(self._read_window, window))
                 window = self._window()

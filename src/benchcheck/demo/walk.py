@@ -21,7 +21,7 @@ from benchcheck.report.assemble import assemble
 from benchcheck.report.page import write_report
 from benchcheck.report.tables import open_results, read_truth
 from benchcheck.run.driver import StepSummary, screen
-from benchcheck.run.local import Local
+from benchcheck.run.local import Asked, Local
 from benchcheck.run.plan import survey
 from benchcheck.screen.steps import STEP_NUMBERS, Sight, Step
 from benchcheck.screen.verdicts import State
@@ -186,7 +186,7 @@ def _screen(study: Study, controls: Path | None) -> None:
     if controls is not None:
         truth = read_truth(controls / "truth.jsonl")
         bars = _Watch(study, {item.item_id: truth[item.source_id] for item in study.items()})
-    executor = Local(study, "transformers")
+    executor = Local(study, Asked("transformers"))
     try:
         screen(study, executor, bars)
     finally:

@@ -11,16 +11,18 @@ from typing import Protocol
 import numpy as np
 
 from benchcheck.config import step_key
-from benchcheck.run.local import Local
-from benchcheck.run.plan import Pool, Survey, load_pool, pilot_flags, read_step, survey, units_of
-from benchcheck.run.work import now
+from benchcheck.run.local import Asked, Local
+from benchcheck.run.plan import Pool, Survey, Unit, load_pool, pilot_flags, read_step, survey, units_of
+from benchcheck.run.work import Progress, now
 from benchcheck.screen.answers import Asking, retry_row
 from benchcheck.screen.steps import Step
 from benchcheck.screen.verdicts import MAX_ERRORS, Flags, Mark
+from benchcheck.settings import EngineSettings
 from benchcheck.study import Study
 
 __all__ = [
     "BenchLoss",
+    "Executor",
     "FailureKind",
     "Reporter",
     "StepSummary",
@@ -98,7 +100,28 @@ class Reporter(Protocol):
         ...
 
 
-def screen(study: Study, executor: Local, reporter: Reporter, pilot: int = 0, only: int = 0) -> Survey:
+class Executor(Protocol):
+    """Says where a step's units run: on this machine, or on a cluster."""
+
+    @property
+    def workers(self) -> int:
+        """Tasks among which units are dealt out."""
+        ...
+
+    def run(self, step: Step, tasks: Sequence[Sequence[Unit]], todo: frozenset[str], progress: Progress) -> None:
+        """Do the units of every task, as far as their items are in `todo`.
+
+        Raises:
+            BackendError: a worker or an engine died; rows that were written stay.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what runs."""
+        ...
+
+
+def screen(study: Study, executor: Executor, reporter: Reporter, pilot: int = 0, only: int = 0) -> Survey:
     """Run every step of a study until nothing is left to ask.
 
     Args:
@@ -173,7 +196,12 @@ class _Silent:
 
 
 def run_study(
-    study: Study, backend: str = "transformers", workers: int = 1, pilot: int = 0, reporter: Reporter | None = None
+    study: Study,
+    backend: str = "transformers",
+    workers: int = 1,
+    pilot: int = 0,
+    reporter: Reporter | None = None,
+    settings: EngineSettings | None = None,
 ) -> tuple[StepSummary, ...]:
     """Run every step of a study on this machine, as `benchcheck screen` does, and return each step summed up.
 
@@ -182,7 +210,7 @@ def run_study(
         UsageError: the backend or a checkpoint was refused.
         BackendError: an engine stopped answering; the same call continues.
     """
-    executor = Local(study, backend, workers, pilot)
+    executor = Local(study, Asked(backend, settings or study.config.engine), workers, pilot)
     try:
         state = screen(study, executor, reporter or _Silent(), pilot)
     finally:

@@ -4,6 +4,7 @@ Nothing is pickled: a worker is `benchcheck work STUDY --step K --task I --tasks
 share in the study's own files. It prints one line of progress per write; a worker whose parent is gone stops at that.
 """
 
+import json
 import os
 import queue
 import re
@@ -16,27 +17,50 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import IO
 
-from benchcheck.backends import Backend, ModelSpec, check_backend, open_backend
+from benchcheck.backends import SHAPED, Backend, ModelSpec, check_backend, open_backend
 from benchcheck.config import Config
 from benchcheck.errors import BackendError, UsageError
 from benchcheck.run.plan import Unit, pilot_flags, step_index, survey, units_of
 from benchcheck.run.work import Progress, do_unit
-from benchcheck.screen.steps import Step
+from benchcheck.screen.steps import Sight, Step
+from benchcheck.settings import EngineSettings
 from benchcheck.study import Study
 
-__all__ = ["Local", "do_share", "model_spec", "share", "visible_gpus"]
+__all__ = ["Asked", "Local", "do_share", "flags_of", "model_spec", "share", "visible_gpus"]
 
 
-def model_spec(config: Config, step: Step, root: str) -> ModelSpec:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which backend reads the prompts of a study, and how it runs: what flags and the `[engine]` table say."""
+
+    backend: str
+    settings: EngineSettings = EngineSettings()
+
+
+def model_spec(config: Config, step: Step, root: str, asked: Asked) -> ModelSpec:
     """Return the checkpoint that a step uses; a relative folder is relative to the study."""
     model = config.models[step.role]
     inside = os.path.join(root, model.model)
+    images = 1 if step.sight is Sight.SINGLE_FRAME else config.frames.count if step.sight.needs_frames else 0
     return ModelSpec(
         model=inside if os.path.isdir(inside) else model.model,
         revision=model.revision,
         preset=config.protocol.preset,
         seed=config.protocol.seed,
+        images=images if asked.backend in SHAPED else 0,
+        image_side=config.frames.long_side,
+        settings=asked.settings,
     )
+
+
+def flags_of(settings: EngineSettings) -> list[str]:
+    """Return the flags that give a worker process these settings, those that differ from the defaults."""
+    plain, flags = EngineSettings(), list[str]()
+    for key in EngineSettings.__dataclass_fields__:
+        value = getattr(settings, key)
+        if value != getattr(plain, key):
+            flags += ["--set", f"{key}={json.dumps(value)}"]
+    return flags
 
 
 def share(units: Sequence[Unit], todo: frozenset[str]) -> list[Unit]:
@@ -50,7 +74,7 @@ class Local:
     """Runs a step's units on this machine. One model is open at a time; the next step of the same role reuses it."""
 
     study: Study
-    backend: str
+    asked: Asked
     workers: int = 1
     pilot: int = 0
     _opened: Backend | None = None
@@ -58,7 +82,7 @@ class Local:
 
     def __post_init__(self) -> None:
         """Refuse a backend that there is not, before anything is asked."""
-        check_backend(self.backend)
+        check_backend(self.asked.backend)
 
     def run(self, step: Step, tasks: Sequence[Sequence[Unit]], todo: frozenset[str], progress: Progress) -> None:
         """Do all units of a step; `tasks` holds one list of units per worker.
@@ -76,10 +100,10 @@ class Local:
 
     def open(self, step: Step) -> Backend:
         """Return the step's model, opened now or still open from an earlier step."""
-        spec = model_spec(self.study.config, step, str(self.study.root))
+        spec = model_spec(self.study.config, step, str(self.study.root), self.asked)
         if self._opened is None or spec != self._spec:
             self.close()
-            self._opened, self._spec = open_backend(self.backend, spec), spec
+            self._opened, self._spec = open_backend(self.asked.backend, spec), spec
         return self._opened
 
     def close(self) -> None:
@@ -91,7 +115,7 @@ class Local:
     def _spawn(self, step: Step, busy: Sequence[int], n_tasks: int, progress: Progress) -> None:
         """Run one process per busy task and pass their progress on; all end before this returns or raises."""
         command = [sys.executable, "-m", "benchcheck", "work", str(self.study.root), "--step", str(step.number)]
-        command += ["--backend", self.backend, "--tasks", str(n_tasks)]
+        command += ["--backend", self.asked.backend, "--tasks", str(n_tasks), *flags_of(self.asked.settings)]
         command += ["--pilot", str(self.pilot)] if self.pilot else []
         threads = str(max(1, (os.cpu_count() or 1) // len(busy)))
         gpus = visible_gpus(os.environ)
@@ -145,13 +169,13 @@ def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -
     return sorted((number for number in numbers if number.isdecimal()), key=int)
 
 
-def do_share(study: Study, number: int, backend: str, task: tuple[int, int], pilot: int, progress: Progress) -> None:
+def do_share(study: Study, number: int, asked: Asked, task: tuple[int, int], pilot: int, progress: Progress) -> None:
     """Do one task's share of a step: what a worker process does, wherever it runs.
 
     Args:
         study: the study.
         number: the step.
-        backend: what reads the prompts.
+        asked: what reads the prompts, and how.
         task: this task's number, counted from 0, and the number of tasks.
         pilot: items of each benchmark, 0 is all.
         progress: called after each write.
@@ -164,7 +188,7 @@ def do_share(study: Study, number: int, backend: str, task: tuple[int, int], pil
     todo = state.fold.steps[index].ready
     if pilot:
         todo = todo & pilot_flags(state.pool, pilot, study.config.protocol.seed)
-    executor, step = Local(study, backend), study.config.steps[index]
+    executor, step = Local(study, asked), study.config.steps[index]
     try:
         executor.run(step, [units_of(state.pool, task[1])[task[0]]], frozenset(state.pool.ids(todo)), progress)
     finally:

@@ -102,20 +102,31 @@ def do_unit(study: Study, step: Step, unit: Unit, backend: Backend, progress: Pr
 def _answered(
     study: Study, asking: Asking, unit: Unit, backend: Backend, writer: _Writer
 ) -> Iterator[tuple[Item, list[Prompt], list[Reading | Failure]]]:
-    """Yield every item with its prompts and their results as soon as the last of them is there."""
+    """Yield every item with its prompts and their results as soon as the last of them is there.
+
+    Items are taken up as the backend asks for prompts, so that a unit of 20,000 begins at once.
+    """
     asked: dict[str, tuple[Item, list[Prompt]]] = {}
-    for item, frames in _with_frames(study, asking, unit, writer):
-        asked[item.item_id] = (item, prompts_of(item, asking.step, study.config, frames))
-    flat = [(prompt, position) for _, prompts in asked.values() for position, prompt in enumerate(prompts)]
+    places: dict[int, tuple[str, int]] = {}
     results: dict[str, dict[int, Reading | Failure]] = {}
-    for outcome in backend.read([prompt for prompt, _ in flat]):
-        prompt, position = flat[outcome.index]
-        item, prompts = asked[prompt.item_id]
-        so_far = results.setdefault(item.item_id, {})
+
+    def prompts() -> Iterator[Prompt]:
+        number = 0
+        for item, frames in _with_frames(study, asking, unit, writer):
+            asked[item.item_id] = (item, prompts_of(item, asking.step, study.config, frames))
+            for position, prompt in enumerate(asked[item.item_id][1]):
+                places[number] = (item.item_id, position)
+                number += 1
+                yield prompt
+
+    for outcome in backend.read(prompts()):
+        item_id, position = places.pop(outcome.index)
+        so_far = results.setdefault(item_id, {})
         so_far[position] = outcome.result
-        if len(so_far) == len(prompts):
-            yield item, prompts, [so_far[index] for index in range(len(prompts))]
-            del results[item.item_id], asked[item.item_id]
+        if len(so_far) == len(asked[item_id][1]):
+            item, of_item = asked.pop(item_id)
+            del results[item_id]
+            yield item, of_item, [so_far[index] for index in range(len(of_item))]
     if asked:
         raise BackendError(f"{asking.engine['name']}: {len(asked)} items came back without all of their outcomes")
 

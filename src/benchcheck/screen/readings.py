@@ -52,6 +52,8 @@ class Reading:
     letters: LetterLogprobs
     prompt_tokens: int
     latency_s: float
+    cached_tokens: int = 0
+    """Tokens of the prompt that the engine had computed for another one before, where it says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,173 @@
+"""Commands that ask no model, apart from the demo: inputs, results and control benchmarks."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchcheck.cli.options import StudyFolder, app, print_totals
+from benchcheck.errors import UsageError
+
+__all__ = [
+    "assemble",
+    "benchmarks",
+    "controls_make",
+    "demo",
+    "frames_extract",
+    "init",
+    "pool_build",
+    "report",
+    "status",
+]
+
+pool_app = typer.Typer(help="Annotation files become items.")
+frames_app = typer.Typer(help="Videos become frames.")
+controls_app = typer.Typer(
+    help="Benchmarks whose truth is known, for testing a model or a setup.", no_args_is_help=True
+)
+app.add_typer(pool_app, name="pool")
+app.add_typer(frames_app, name="frames")
+app.add_typer(controls_app, name="controls")
+
+
+@app.command()
+def init(
+    study: StudyFolder,
+    spec: Annotated[str, typer.Option(help="A benchmark's spec, by name or TOML file.")] = "generic",
+    file: Annotated[list[Path] | None, typer.Option(help="Annotation file; may be given several times.")] = None,
+    bench: Annotated[str, typer.Option(help="The benchmark's name, where the spec has none or another.")] = "",
+    videos: Annotated[Path | None, typer.Option(help="Folder of the video files.")] = None,
+    embedded: Annotated[bool, typer.Option(help="Use the package's tiny models, to try things out.")] = False,
+) -> None:
+    """Make a study: a folder with a commented benchcheck.toml."""
+    from benchcheck.backends.checkpoint import pinned
+    from benchcheck.config import EMBEDDED, QWEN3_VL
+    from benchcheck.console import note
+    from benchcheck.study import Study
+
+    if not file and (bench or spec != "generic"):
+        raise UsageError("--spec and --bench say how a file is read. Cure: name it with --file")
+    missing = [path for path in (*(file or []), *([videos] if videos else [])) if not path.exists()]
+    if missing:
+        note(f"{missing[0]} is not there yet")
+    # What is typed is relative to where it is typed; in the study's file it would be relative to the study.
+    read_by = str(Path(spec).absolute()) if spec.endswith(".toml") else spec
+    named = {"bench": bench} if bench else {}
+    pool = [{"spec": read_by, "files": [str(path.absolute()) for path in file], **named}] if file else []
+    made = Study.create(
+        study,
+        pool=pool,
+        videos=str(videos.absolute()) if videos else "videos",
+        models=pinned(EMBEDDED) if embedded else QWEN3_VL,
+    )
+    print(f"{made.root / 'benchcheck.toml'} written. Next: benchcheck pool build {study}")
+
+
+@app.command()
+def benchmarks() -> None:
+    """List the benchmarks that have a spec."""
+    from benchcheck.console import specs_table, tell
+
+    tell(specs_table())
+
+
+@pool_app.command("build")
+def pool_build(study: StudyFolder) -> None:
+    """Read the annotation files named in benchcheck.toml and write the pool of items."""
+    from benchcheck.console import note, pool_table, tell, warn
+    from benchcheck.pool.build import build_pool
+    from benchcheck.study import Study
+
+    summary = build_pool(Study.open(study))
+    tell(pool_table(summary))
+    for text in summary.warnings:
+        warn(text)
+    print(f"{summary.rows} items, {summary.mcq} of them multiple-choice")
+    note(f"Next: benchcheck frames extract {study}, then benchcheck screen {study}")
+
+
+@frames_app.command("extract")
+def frames_extract(
+    study: StudyFolder,
+    workers: Annotated[int, typer.Option(min=0, max=256, help="Worker processes; 0 is one per core.")] = 0,
+) -> None:
+    """Decode the frames that are not there yet; the same command continues where it stopped."""
+    from benchcheck.console import FramesBar, tell
+    from benchcheck.study import Study
+    from benchcheck.video.extract import extract_frames
+
+    opened, bar = Study.open(study), FramesBar()
+    try:
+        summary = extract_frames(opened, workers=workers or None, progress=bar)
+    finally:
+        bar.close()
+    for line in summary.lines():
+        tell(line)
+
+
+@app.command()
+def status(study: StudyFolder) -> None:
+    """Show where a study stands: the funnel, verdicts, failures and warnings."""
+    from benchcheck.console import doubts, ending, outdated, tell, warn
+    from benchcheck.run.driver import summarize_all
+    from benchcheck.run.plan import survey
+    from benchcheck.study import Study
+
+    opened = Study.open(study)
+    outdated(opened)
+    state = survey(opened)
+    steps = summarize_all(opened, state)
+    for table in ending(opened, state, steps):
+        tell(table)
+    for text in doubts(opened, state, steps):
+        warn(text)
+    print_totals(opened, state)
+
+
+@app.command()
+def assemble(study: StudyFolder) -> None:
+    """Write the results as tables: pool_items.parquet, pool.duckdb, pool_summary and run_accounting."""
+    from benchcheck.console import funnel_table, states_line, tell, warn
+    from benchcheck.report.assemble import assemble as write_tables
+    from benchcheck.study import Study
+
+    assembled = write_tables(Study.open(study))
+    tell(funnel_table(assembled.summaries))
+    for text in assembled.warnings:
+        warn(text)
+    print(states_line(assembled.states))
+    for path in assembled.files:
+        print(path)
+
+
+@app.command()
+def report(study: StudyFolder) -> None:
+    """Write the report: one HTML page that works offline."""
+    from benchcheck.report.page import write_report
+    from benchcheck.study import Study
+
+    print(write_report(Study.open(study)))
+
+
+@controls_app.command("make")
+def controls_make(
+    folder: Annotated[Path, typer.Argument(help="Where the videos, items.jsonl and truth.jsonl go.")],
+    per_class: Annotated[int, typer.Option(min=1, max=100_000, help="Items of each of the five classes.")] = 24,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same items.")] = 1,
+) -> None:
+    """Render a control benchmark: real mp4 files and items of five known classes, the truth in a file of its own."""
+    from benchcheck.demo.controls import make_controls
+
+    made = make_controls(folder, n_per_class=per_class, seed=seed)
+    print(f"{len(made.controls)} items on {len(made.videos)} videos: {made.items}; their truth: {made.truth}")
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where the demo study goes.")] = Path("demo-study"),
+    per_class: Annotated[int, typer.Option(min=1, max=1000, help="Items of each of the five classes.")] = 24,
+) -> None:
+    """Screen a made-up benchmark, whose truth is known, with the package's tiny models; takes a minute or two."""
+    from benchcheck.demo.walk import walk
+
+    walk(folder, per_class)
