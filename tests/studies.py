@@ -1,7 +1,7 @@
 """Studies, items, rows and doubles that tests are made of."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,8 +133,9 @@ class FakeBackend:
     engine: Engine = field(default_factory=lambda: Engine("fake", "1", "float64", "paper", "r1"))
     closed: bool = False
 
-    def read(self, prompts: Sequence[Prompt]) -> Iterator[Outcome]:
+    def read(self, prompts: Iterable[Prompt]) -> Iterator[Outcome]:
         """Yield an outcome per prompt."""
+        prompts = list(prompts)
         self.asked += prompts
         numbered = list(enumerate(prompts))[: len(prompts) - self.leave_out]
         for done, (index, prompt) in enumerate(reversed(numbered) if self.backwards else numbered):
