@@ -1,4 +1,4 @@
-"""Commands that ask models: plan, screen, work."""
+"""Commands that ask models: screen, work."""
 
 import os
 from typing import Annotated
@@ -17,24 +17,10 @@ from benchcheck.cli.options import (
     asked_of,
     open_study,
     print_totals,
-    wanted_items,
 )
 from benchcheck.errors import UsageError
 
-__all__ = ["plan", "screen", "work"]
-
-
-@app.command()
-def plan(study: StudyFolder, step: OneStep = 0, pilot: Pilot = 0) -> None:
-    """Print what is left to ask; needs no GPU and no model. The last line is REMAINING_TOTAL=<n>."""
-    from benchcheck.console import outdated, plan_table, tell
-    from benchcheck.run.plan import survey
-
-    opened = open_study(study, step)
-    outdated(opened)
-    state = survey(opened)
-    tell(plan_table(state, step, wanted_items(opened, state, pilot)))
-    print_totals(opened, state, step, pilot)
+__all__ = ["screen", "work"]
 
 
 @app.command()

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchcheck.cli.options import StudyFolder, app, print_totals
+from benchcheck.cli.options import StudyFolder, app
 from benchcheck.errors import UsageError
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "init",
     "pool_build",
     "report",
-    "status",
 ]
 
 pool_app = typer.Typer(help="Annotation files become items.")
@@ -103,25 +102,6 @@ def frames_extract(
         bar.close()
     for line in summary.lines():
         tell(line)
-
-
-@app.command()
-def status(study: StudyFolder) -> None:
-    """Show where a study stands: the funnel, verdicts, failures and warnings."""
-    from benchcheck.console import doubts, ending, outdated, tell, warn
-    from benchcheck.run.driver import summarize_all
-    from benchcheck.run.plan import survey
-    from benchcheck.study import Study
-
-    opened = Study.open(study)
-    outdated(opened)
-    state = survey(opened)
-    steps = summarize_all(opened, state)
-    for table in ending(opened, state, steps):
-        tell(table)
-    for text in doubts(opened, state, steps):
-        warn(text)
-    print_totals(opened, state)
 
 
 @app.command()
