@@ -225,7 +225,7 @@ def test_benchmarks_lists_the_specs(run: Run) -> None:
     ("arguments", "words"),
     [
         (("plan", "nowhere"), "no benchcheck.toml here, so not a study. Cure: benchcheck init"),
-        (("screen", "STUDY", "--backend", "gpt"), "backend 'gpt' does not exist. Allowed: transformers, scripted"),
+        (("screen", "STUDY", "--backend", "gpt"), "backend 'gpt' does not exist. Allowed: server, vllm, transformers"),
         (("plan", "STUDY", "--step", "7"), "--step 7 is not a step of this study. Allowed: 1, 2, 3, 4, 5, 6"),
         (("screen", "STUDY", "--workers", "0"), "--workers"),
         (("screen", "STUDY", "--workers", "two"), "--workers"),

@@ -59,7 +59,7 @@ def flags_of(settings: EngineSettings) -> list[str]:
     for key in EngineSettings.__dataclass_fields__:
         value = getattr(settings, key)
         if value != getattr(plain, key):
-            flags += ["--set", f"{key}={json.dumps(value)}"]
+            flags += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
     return flags
 
 
