@@ -207,8 +207,9 @@ def _runs_table(study: Study) -> "pa.Table":
     """What every unit of every run cost; without a run the columns have their types all the same."""
     import pyarrow as pa
 
-    kinds = {"items_per_s": pa.float64(), "wall_s": pa.float64()}
-    kinds |= dict.fromkeys(("step", "part", "items", "prompts", "tokens", "errors"), pa.int64())
+    kinds = dict.fromkeys(("items_per_s", "prompts_per_s", "wall_s"), pa.float64())
+    whole = ("step", "part", "items", "prompts", "tokens", "cached_tokens", "errors")
+    kinds |= dict.fromkeys(whole, pa.int64())
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
     return pa.Table.from_pylist([dict(row) for row in costs(study)], schema=schema)
 

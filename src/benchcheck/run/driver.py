@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from benchcheck.config import step_key
+from benchcheck.run.accounting import named_run
 from benchcheck.run.local import Asked, Local
 from benchcheck.run.plan import Pool, Survey, Unit, load_pool, pilot_flags, read_step, survey, units_of
 from benchcheck.run.work import Progress, now
@@ -121,6 +122,7 @@ class Executor(Protocol):
         ...
 
 
+@named_run()
 def screen(study: Study, executor: Executor, reporter: Reporter, pilot: int = 0, only: int = 0) -> Survey:
     """Run every step of a study until nothing is left to ask.
 

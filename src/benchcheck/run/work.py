@@ -1,8 +1,10 @@
 """One unit of work: items of one benchmark in one step, asked and written. Executors only say where this runs."""
 
+import os
+import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +12,7 @@ from benchcheck.backends import Backend
 from benchcheck.config import Config, step_key
 from benchcheck.errors import BackendError
 from benchcheck.pool.items import Item
-from benchcheck.run.accounting import Cost, note_cost
+from benchcheck.run.accounting import Cost, Meter, run_name
 from benchcheck.run.plan import Unit
 from benchcheck.screen.answers import Asking, answer_row, error_row, prompts_of
 from benchcheck.screen.prompts import Prompt, frame_order
@@ -51,21 +53,24 @@ class _Writer:
     step: int
     unit: Unit
     progress: Progress
+    meter: Meter
     rows: list[dict[str, Any]] = field(default_factory=list)
     since: float = field(default_factory=time.monotonic)
-    items: int = 0
-    errors: int = 0
 
-    def add(self, row: dict[str, Any]) -> None:
+    def add(self, row: dict[str, Any], results: Sequence[Reading | Failure] = ()) -> None:
+        """Take a row, and what its prompts gave."""
+        readings = [result for result in results if isinstance(result, Reading)]
+        tokens, cached = sum(read.prompt_tokens for read in readings), sum(read.cached_tokens for read in readings)
+        self.meter.count(row.get("error", ""), len(results), tokens, cached)
         self.rows.append(row)
         if len(self.rows) >= FLUSH_ITEMS or time.monotonic() - self.since > FLUSH_SECONDS:
             self.flush()
 
     def flush(self) -> None:
         self.study.append(self.step, self.unit.bench, self.unit.file_part, self.rows)
-        errors = sum(row["status"] == "error" for row in self.rows)
-        done, self.items, self.errors = len(self.rows), self.items + len(self.rows), self.errors + errors
+        done, errors = len(self.rows), sum(row["status"] == "error" for row in self.rows)
         self.rows, self.since = [], time.monotonic()
+        self.meter.note(now())  # behind the rows: what is accounted for is on disk
         if done:
             self.progress(done, errors)
 
@@ -82,21 +87,17 @@ def do_unit(study: Study, step: Step, unit: Unit, backend: Backend, progress: Pr
     engine = backend.engine
     facts = {"name": engine.name, "version": engine.version, "dtype": engine.dtype, "device": engine.device}
     asking = Asking(study.config, step, step_key(study.config, step), engine.revision, facts)
-    writer, start, tokens, prompts = _Writer(study, step.number, unit, progress), time.monotonic(), 0, 0
+    model, counts = study.config.models[step.role].model, (0, 0, 0, 0.0, 0)
+    nothing = Cost(step.number, unit.bench, unit.part, *counts, model, engine.revision, facts, now())
+    meter = Meter(study, replace(nothing, run=run_name(), host=platform.node(), pid=os.getpid()))
+    writer = _Writer(study, step.number, unit, progress, meter)
     try:
         for item, asked, results in _answered(study, asking, unit, backend, writer):
-            writer.add(answer_row(asking, item, asked, results, now()))
-            tokens += sum(result.prompt_tokens for result in results if isinstance(result, Reading))
-            prompts += len(asked)
+            writer.add(answer_row(asking, item, asked, results, now()), results)
     finally:
         writer.flush()
-        model = study.config.models[step.role].model
-        wall = round(time.monotonic() - start, 3)
-        counts = (writer.items, prompts, tokens, wall, writer.errors)
-        cost = Cost(step.number, unit.bench, unit.part, *counts, model, engine.revision, facts, now())
-        if writer.items:
-            note_cost(study, cost)
-    return cost
+        meter.note(now(), last=True)
+    return meter.whole
 
 
 def _answered(
