@@ -7,6 +7,7 @@ from benchcheck.backends.packed import (
     ancestors,
     image_symbols,
     is_image,
+    layout_of,
     mrope_positions,
     pack,
     plan_batches,
@@ -118,3 +119,26 @@ def test_batches_hold_every_row_once_within_the_budget(lengths, tokens):
 @pytest.mark.parametrize(("lengths", "expected"), [([5, 9, 5], [[1], [0, 2]]), ([20, 1], [[0], [1]])])
 def test_rows_of_like_length_run_together(lengths, expected):
     assert plan_batches(lengths, 10) == expected
+
+
+@given(st.lists(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), min_size=1, max_size=6), min_size=1))
+def test_a_layout_shows_every_node_its_own_path(forest):
+    trees = [pack([np.array(prompt, dtype=np.int64) for prompt in prompts]) for prompts in forest]
+    layout = layout_of(trees)
+    nodes = sum(len(tree.symbols) for tree in trees)
+    assert (layout.query_ends[-1], layout.key_ends[-1]) == (nodes, len(layout.keys))
+    seen = {}
+    for n in range(len(layout.query_ends) - 1):
+        queries = range(*layout.query_ends[n : n + 2])
+        keys = layout.keys[slice(*layout.key_ends[n : n + 2])].tolist()
+        assert 0 < len(queries) <= min(layout.longest_query, len(keys))
+        assert len(keys) <= layout.longest_key
+        for back, query in enumerate(reversed(queries)):
+            seen[query] = keys[: len(keys) - back]
+    start = 0
+    for tree in trees:
+        for path in tree.paths:
+            for depth, node in enumerate(path):
+                assert seen[start + node] == (start + path[: depth + 1]).tolist()
+        start += len(tree.symbols)
+    assert sorted(seen) == list(range(nodes))

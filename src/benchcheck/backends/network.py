@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchcheck.backends.packed import Ints, Tree, ancestors, is_image, split_symbol
+from benchcheck.backends import attention
+from benchcheck.backends.packed import Ints, Tree, ancestors, is_image, layout_of, split_symbol
+from benchcheck.backends.pixels import Patches
 from benchcheck.errors import ModelRefusedError
 
 if TYPE_CHECKING:
@@ -85,9 +87,18 @@ class Network:
         self.max_tokens = int(self.model.config.text_config.max_position_embeddings)
         self.small = self.device.type == "cpu" and self.model.num_parameters() < SMALL_PARAMETERS
         self._threads = torch.get_num_threads()
-        self.workers = min(2, self._threads) if self.small else 1
+        self.workers = 2 if self.device.type == "cuda" else min(2, self._threads) if self.small else 1
         if self.small:
             torch.set_num_threads(1)
+        self.kernel: attention.Kernel | None = None
+        if self.device.type == "cuda":
+            self.use(attention.varlen())
+
+    def use(self, kernel: attention.Kernel | None) -> None:
+        """Send attention through a kernel; None leaves it to masks and loops over frames, as on a CPU."""
+        if kernel is not None:
+            attention.install(self._core)
+        self.kernel = kernel
 
     def close(self) -> None:
         """Drop the weights and give CPU threads back."""
@@ -99,47 +110,99 @@ class Network:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def encode(self, patches: Sequence[np.ndarray[Any, Any]], grids: Sequence[tuple[int, int]]) -> list[torch.Tensor]:
-        """Return the features of frames, each [taps + 1, tokens, hidden]: the last layer's, then the deepstack taps'.
-
-        Args:
-            patches: per frame float32 [patches, patch values], as the image processor gives them.
-            grids: per frame its height and width in patches.
-        """
+    def encode(self, patches: Sequence[Patches]) -> list[torch.Tensor]:
+        """Return the features of each frame, [taps + 1, tokens, hidden]: the last layer's, then the deepstack taps'."""
         import torch
 
-        sizes = [height * width // self.merge**2 for height, width in grids]
-        pixels = torch.from_numpy(np.concatenate(patches)).to(self.device, self.dtype)
-        grid_thw = torch.tensor([(1, *grid) for grid in grids], device=self.device)
+        pixels = self._pixels([frame.values for frame in patches])
+        grids = torch.tensor([(1, *frame.grid) for frame in patches])
         with torch.inference_mode():
-            seen = self._core.visual(pixels, grid_thw=grid_thw, return_dict=True)
+            seen = self._core.visual(pixels, grid_thw=grids, return_dict=True, **self._places(grids))
             features = torch.stack([seen.pooler_output, *seen.deepstack_features])
         # Cloned, since a split is a view that would keep the other frames of its batch alive in the cache.
-        ends = np.cumsum(sizes)
-        return [features[:, end - size : end].clone() for size, end in zip(sizes, ends, strict=True)]
+        sizes = [len(frame.values) // self.merge**2 for frame in patches]
+        return [part.clone() for part in torch.split(features, sizes, dim=1)]
+
+    def _places(self, grids: torch.Tensor) -> dict[str, Any]:
+        """Return what the tower computes from its frames' grids, int64 [frames, 3].
+
+        It is computed on the CPU: on a GPU the tower would wait for it several times, and in every layer.
+        """
+        from transformers import vision_utils
+
+        tower = self._core.visual
+        indices, weights = vision_utils.get_vision_interpolation_indices_and_weights(
+            grids,
+            num_grid_per_side=tower.num_grid_per_side,
+            mode=tower.interpolation_mode,
+            align_corners=tower.interpolation_align_corners,
+            spatial_merge_size=self.merge,
+        )
+        places = {
+            "interp_indices": indices,
+            "interp_weights": weights,
+            "position_ids": vision_utils.get_vision_position_ids(grids, self.merge),
+            "cu_seqlens": vision_utils.get_vision_cu_seqlens(grids),
+        }
+        rest = {"max_seqlen": int(grids.prod(1).max()), "kernel": self.kernel} if self.kernel else {}
+        return {name: place.to(self.device) for name, place in places.items()} | rest
 
     def leaf_logits(self, rows: Sequence[Row], features: Mapping[int, torch.Tensor]) -> torch.Tensor:
         """Return the next-token logits behind every prompt, float32 [prompts, vocabulary], in the order of the rows.
 
         Args:
-            rows: trees that run side by side, padded to the longest.
+            rows: trees that run at once.
             features: what `encode` gave, by frame number, for every frame in the rows.
         """
         import torch
 
-        width = max(len(row.tree.symbols) for row in rows)
         with torch.inference_mode():
-            symbols = _stack([row.tree.symbols for row in rows], width)
-            arguments = self._embedded(symbols, features)
-            hidden = self._core.language_model(
-                attention_mask=self._mask(rows, width),
-                position_ids=torch.from_numpy(_stack([row.positions for row in rows], width)).to(self.device),
-                use_cache=False,
-                **arguments,
-            ).last_hidden_state
-            leaves = np.concatenate([index * width + row.tree.leaves for index, row in enumerate(rows)])
+            hidden, starts = (self._behind if self.kernel else self._beside)(rows, features)
+            leaves = np.concatenate([start + row.tree.leaves for start, row in zip(starts, rows, strict=True)])
             states = hidden.flatten(0, 1)[torch.from_numpy(leaves).to(self.device)]
             return torch.nn.functional.linear(states.to(self._head.dtype), self._head).float()
+
+    def _beside(self, rows: Sequence[Row], features: Mapping[int, torch.Tensor]) -> tuple[torch.Tensor, Ints]:
+        """Run rows beside each other, padded to the longest.
+
+        Returns:
+            Hidden states [rows, width, hidden], and where each row begins among all nodes.
+        """
+        width = max(len(row.tree.symbols) for row in rows)
+        symbols = _stack([row.tree.symbols for row in rows], width)
+        positions = _stack([row.positions for row in rows], width)
+        hidden = self._states(symbols, positions, features, attention_mask=self._mask(rows, width))
+        return hidden, np.arange(len(rows)) * width
+
+    def _behind(self, rows: Sequence[Row], features: Mapping[int, torch.Tensor]) -> tuple[torch.Tensor, Ints]:
+        """Run rows behind each other, without padding; returns what `_beside` does, with one row."""
+        trees = [row.tree for row in rows]
+        layout = attention.DeviceLayout.of(layout_of(trees), self.device)
+        symbols = np.concatenate([tree.symbols for tree in trees])[None]
+        positions = np.concatenate([row.positions for row in rows], axis=1)[:, None]
+        hidden = self._states(symbols, positions, features, layout=layout, kernel=self.kernel)
+        return hidden, np.cumsum([0, *(len(tree.symbols) for tree in trees[:-1])])
+
+    def _states(self, symbols: Ints, positions: Ints, features: Mapping[int, torch.Tensor], **sight: Any) -> Any:
+        """Return the last hidden states behind symbols [rows, width] at positions [3, rows, width]."""
+        import torch
+
+        return self._core.language_model(
+            position_ids=torch.from_numpy(positions).to(self.device),
+            use_cache=False,
+            **self._embedded(symbols, features),
+            **sight,
+        ).last_hidden_state
+
+    def _pixels(self, patches: Sequence[Any]) -> torch.Tensor:
+        """Return patches as the tower takes them, [patches, values]: float32 as they are, bytes normalised.
+
+        Bytes are those of one moment, [patches, channels x side x side], half of what a still frame's patch holds.
+        """
+        import torch
+
+        given = torch.from_numpy(np.concatenate(patches)).to(self.device)
+        return given.to(self.dtype)
 
     def _embedded(self, symbols: Ints, features: Mapping[int, torch.Tensor]) -> dict[str, Any]:
         """Return the language model's inputs for symbols [rows, width]: text embedded, image tokens from `features`."""

@@ -15,10 +15,12 @@ import numpy.typing as npt
 
 __all__ = [
     "Ints",
+    "Layout",
     "Tree",
     "ancestors",
     "image_symbols",
     "is_image",
+    "layout_of",
     "mrope_positions",
     "pack",
     "plan_batches",
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 Ints = npt.NDArray[np.int64]
+Shorts = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 _CELL_BITS = 24
@@ -49,6 +52,50 @@ class Tree:
     def leaves(self) -> Ints:
         """int64 [prompts]: the node of each prompt's last token; equal prompts share it."""
         return np.array([path[-1] for path in self.paths], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Trees as sequences for causal attention without masks: one sequence a prompt.
+
+    A sequence's queries are the nodes that no prompt before it has, its keys are the prompt's whole path. The last
+    query sees all keys, the one before it all but the last, and so on, so that every node sees its path and itself.
+    Keys of nodes that prompts share are read once a prompt, queries once.
+    """
+
+    query_ends: Shorts
+    """int32 [sequences + 1]: 0 and where each sequence's queries end; together they are the nodes in their order."""
+    key_ends: Shorts
+    """int32 [sequences + 1]: 0 and where each sequence's keys end."""
+    keys: Ints
+    """int64 [keys]: the node of each key."""
+
+    @property
+    def longest_query(self) -> int:
+        """The most queries of a sequence."""
+        return int(np.diff(self.query_ends).max())
+
+    @property
+    def longest_key(self) -> int:
+        """The most keys of a sequence."""
+        return int(np.diff(self.key_ends).max())
+
+
+def layout_of(trees: Sequence[Tree]) -> Layout:
+    """Return the layout of trees, whose nodes are numbered on from one tree to the next."""
+    queries, paths = [0], []
+    start = nodes = 0
+    for tree in trees:
+        # Depth-first, so a prompt's own nodes are those up to its leaf that none before it has; an equal one has none.
+        for path in sorted(tree.paths, key=lambda path: int(path[-1])):
+            end = start + int(path[-1]) + 1
+            if end > nodes:
+                queries.append(end)
+                paths.append(start + path)
+                nodes = end
+        start = nodes
+    keys = np.cumsum([0, *map(len, paths)])
+    return Layout(np.array(queries, dtype=np.int32), keys.astype(np.int32), np.concatenate(paths))
 
 
 def image_symbols(number: int, count: int) -> Ints:

@@ -128,7 +128,7 @@ class Window:
 
     def _encode(self, network: Network, paths: Sequence[str]) -> None:
         frames = [self._unseen[path] for path in paths]
-        features = network.encode([frame.values for frame in frames], [frame.grid for frame in frames])
+        features = network.encode(frames)
         for path, frame, feature in zip(paths, frames, features, strict=True):
             self._seen[path] = Seen(feature, frame.grid)
             self._memory.put(path, self._seen[path])
