@@ -60,6 +60,7 @@ class Renderer:
             ) from error
         token = getattr(self._tokenizer, "image_token", "<|image_pad|>")
         self._image = self._tokenizer.convert_tokens_to_ids(token)
+        self._around: dict[int, tuple[str, str] | None] = {}
         added = self._tokenizer.added_tokens_decoder.values()
         self._control = sorted({token, *(str(one.content) for one in added if one.special)})
         try:
@@ -82,6 +83,25 @@ class Renderer:
 
     def text(self, text: str, *, images: int) -> str:
         """Return the text that is tokenised, with one placeholder per image."""
+        if images not in self._around:
+            self._around[images] = self._find_around(images)
+        around = self._around[images]
+        return f"{around[0]}{text}{around[1]}" if around else self._by_template(text, images)
+
+    def _find_around(self, images: int) -> tuple[str, str] | None:
+        """Return what the template puts before and behind a user's text, or None where it changes the text itself.
+
+        Running the embedded checkpoint's short template takes 0.04 ms of the 0.15 a text prompt costs, tokenising a
+        batch 0.07. Templates that change a text trim it, escape it or look for a thinking block in it, so texts that
+        would be changed by that are tried.
+        """
+        whole = self._by_template(_MARK, images)
+        before, mark, after = whole.partition(_MARK)
+        if not mark or any(self._by_template(text, images) != before + text + after for text in _PROBES):
+            return None
+        return before, after
+
+    def _by_template(self, text: str, images: int) -> str:
         content = [{"type": "image"} for _ in range(images)] + [{"type": "text", "text": text}]
         turns = [{"role": "user", "content": content}]
         opened: str = self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
@@ -90,6 +110,12 @@ class Renderer:
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, with nothing added."""
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def tokenize_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of many texts, which the tokenizers library reads side by side."""
+        given = self._tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False) if texts else {}
+        ids: list[list[int]] = given["input_ids"] if texts else []
         return ids
 
     def vocabulary(self) -> list[str]:
@@ -108,10 +134,29 @@ class Renderer:
         Raises:
             ControlTokenError: its text contains a control token of this model.
         """
+        self.check(prompt)
+        return self._placed(self.tokenize(self.text(prompt.text, images=len(sizes))), sizes)
+
+    def check(self, prompt: Prompt) -> None:
+        """Refuse a prompt whose text would be obeyed instead of read.
+
+        Raises:
+            ControlTokenError: its text contains a control token of this model.
+        """
         held = [token for token in self._control if token in prompt.text]
         if held:
             raise ControlTokenError(f"the text holds {held[0]}, a control token of this model")
-        ids = np.array(self.tokenize(self.text(prompt.text, images=len(sizes))), dtype=np.int64)
+
+    def render_all(self, prompts: Sequence[Prompt], sizes: Sequence[Sequence[tuple[int, int]]]) -> list[Rendered]:
+        """Return the ids of prompts that `check` let through; `sizes` as for `render`, one list per prompt."""
+        texts = [self.text(prompt.text, images=len(one)) for prompt, one in zip(prompts, sizes, strict=True)]
+        return [self._placed(ids, one) for ids, one in zip(self.tokenize_all(texts), sizes, strict=True)]
+
+    def _placed(self, tokens: Sequence[int], sizes: Sequence[tuple[int, int]]) -> Rendered:
+        """Repeat every image placeholder as often as the image has tokens."""
+        ids = np.array(tokens, dtype=np.int64)
+        if not sizes:
+            return Rendered(ids, ())
         places = np.flatnonzero(ids == self._image)
         assert len(places) == len(sizes), f"{len(places)} image placeholders for {len(sizes)} frames"
         counts = np.ones(len(ids), dtype=np.int64)
@@ -121,4 +166,6 @@ class Renderer:
         return Rendered(np.repeat(ids, counts), images)
 
 
+_MARK = "Which one? 7f3a"
+_PROBES = ("", " a ", "\n\na\n", "<think>a</think>b", "{{ a }} {% b %}", "<b>&amp;'\"\\", "\t\u00a0\u2028é")
 _SPECIMEN = render_text(INTROS[Sight.BLIND], "What is shown?", ["a cat", "a dog"])

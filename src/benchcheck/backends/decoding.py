@@ -1,0 +1,302 @@
+"""Videos decoded ahead of the model, in worker processes that may die: frame files in, patches in shared memory out.
+
+The memory has no name: file descriptors that only this process and its workers hold. So nothing is left behind however
+a run ends (`kill -9` included), and the 64 MB of /dev/shm in a container are no limit. Each worker has a thread that
+hands it one video at a time and waits; a worker that dies or hangs takes nothing with it but that video's first try.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from benchcheck.backends.patches import Bytes, Recipe
+from benchcheck.errors import BackendError
+
+__all__ = ["WORKER", "Decoded", "Decoders", "FramePatches", "Lost", "usual_workers"]
+
+WORKER = (sys.executable, "-P", "-m", "benchcheck.backends.decode_worker")
+"""`-P`: a file of the user's called `PIL.py` in the current folder is not imported."""
+
+_ATTEMPTS = 2
+_GRAIN = 1 << 20
+"""Slots grow by whole MiB."""
+
+
+def usual_workers() -> int:
+    """Return how many workers a machine's cores carry: half of them, 1 to 6.
+
+    Measured on one H200: a worker decodes 12 to 18 videos of 32 frames a second, the 2B model reads 20.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(6, cores // 2))
+
+
+@dataclass(frozen=True, slots=True)
+class FramePatches:
+    """One frame: its size in patches and the digest of its file."""
+
+    height: int
+    width: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A video's frames in shared memory, until `release`."""
+
+    key: int
+    frames: tuple[FramePatches, ...]
+    patches: Bytes
+    """uint8 [patches of all frames, bytes of a patch]; a view that `release` gives back."""
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A video that gave no patches, and why: a kind for programs, a detail for people."""
+
+    key: int
+    kind: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    key: int
+    paths: tuple[str, ...]
+
+
+class _Slot:
+    """Memory that is shared with the workers and grows to the largest video it held."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.size = 0
+        self._map: mmap.mmap | None = None
+        if hasattr(os, "memfd_create"):
+            self.descriptor = os.memfd_create("benchcheck-frames")
+        else:  # pragma: no cover (not Linux: a file without a name)
+            with tempfile.TemporaryFile() as file:
+                self.descriptor = os.dup(file.fileno())
+
+    def grow(self, size: int) -> None:
+        """Make room for `size` bytes.
+
+        Raises:
+            BackendError: memory is short. Without asking first, writing would end the worker by SIGBUS.
+        """
+        size = -(-size // _GRAIN) * _GRAIN
+        try:
+            os.ftruncate(self.descriptor, size)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(self.descriptor, 0, size)
+            self._map = mmap.mmap(self.descriptor, size)
+        except (OSError, ValueError) as error:
+            raise BackendError(
+                f"no memory for decoded frames ({size >> 20} MiB: {error}). Cure: lower engine.decode_workers, "
+                "or give the job more memory"
+            ) from error
+        self.size = size
+
+    def view(self, rows: int, width: int) -> Bytes:
+        """Return the patches that a worker wrote."""
+        assert self._map is not None
+        return np.frombuffer(self._map, dtype=np.uint8, count=rows * width).reshape(rows, width)
+
+    def close(self) -> None:
+        """Give the memory back; a view that somebody still holds keeps its own mapping alive."""
+        os.close(self.descriptor)
+        if self._map is not None:
+            with contextlib.suppress(BufferError):
+                self._map.close()
+
+
+class _Worker:
+    """One process, and the words it may die with."""
+
+    def __init__(self, settings: Mapping[str, Any], command: Sequence[str]) -> None:
+        # A file, not a pipe: nobody reads it while the worker lives, and a full pipe would stop it.
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
+        # A session of its own: Ctrl-C reaches the run only, which then ends its workers. One thread each: they are
+        # the parallelism.
+        self.process = subprocess.Popen(
+            [*command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,
+            pass_fds=settings["slots"],
+            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+        )
+        hello = self.ask(settings)
+        if "hello" not in hello:
+            self.end()
+            raise BackendError(
+                f"a decode worker cannot start: {hello['died']}. Cure: check that numpy, pillow and torch import in "
+                "this Python"
+            )
+
+    def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer, or `{"died": how}`."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
+            self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if line.endswith(b"\n"):
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+        return {"died": self._last_words(self.process.wait())}
+
+    def _last_words(self, code: int) -> str:
+        if code == -signal.SIGALRM:
+            return "it took longer than allowed"
+        if code < 0:
+            hint = " (often: out of memory)" if code == -signal.SIGKILL else ""
+            return f"ended by {signal.Signals(-code).name}{hint}"
+        self._errors.seek(max(0, self._errors.seek(0, 2) - 2000))
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        return f"ended with code {code}: {lines[-1] if lines else 'no word'}"
+
+    def end(self) -> None:
+        """End the process now and close its pipes."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self._errors):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+
+class Decoders:
+    """Decodes videos side by side; `done` is called in a worker's thread with each `Decoded`, `Lost` or BackendError.
+
+    A worker that was killed or took longer than `limit_s` is replaced and its video tried once more. The caller bounds
+    how many videos it submits; `slots` of them lie decoded at a time.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        done: Callable[[Decoded | Lost | BackendError], None],
+        *,
+        workers: int,
+        limit_s: float = 60.0,
+        command: Sequence[str] = WORKER,
+    ) -> None:
+        self._recipe, self._done, self._limit, self._command = recipe, done, limit_s, command
+        # Two videos a worker lie ready while it fills a third.
+        self._slots = [_Slot(number) for number in range(3 * workers)]
+        self._settings = {"recipe": recipe.table(), "slots": [slot.descriptor for slot in self._slots]}
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[_Slot | None] = queue.SimpleQueue()
+        for slot in self._slots:
+            self._free.put(slot)
+        self._closed = False
+        self._processes: set[_Worker] = set()
+        self._threads = [threading.Thread(target=self._work, daemon=True, name="decode") for _ in range(workers)]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers that run now."""
+        return [worker.process.pid for worker in list(self._processes)]
+
+    def submit(self, key: int, paths: tuple[str, ...]) -> None:
+        """Ask for a video's frames; returns at once."""
+        self._tasks.put(_Task(key, paths))
+
+    def release(self, decoded: Decoded) -> None:
+        """Give a video's memory back; its `patches` are overwritten from now on."""
+        self._free.put(self._slots[decoded.slot])
+
+    def close(self) -> None:
+        """End the workers and give the memory back."""
+        if self._closed:
+            return
+        self._closed = True
+        for _ in self._threads:
+            self._tasks.put(None)
+            self._free.put(None)
+        for worker in list(self._processes):
+            worker.process.kill()  # its thread then reads the end of its pipe
+        for thread in self._threads:
+            thread.join(timeout=10)
+        for slot in self._slots:
+            slot.close()
+
+    def _work(self) -> None:
+        """Serve one worker process after the other until `close`; runs on a thread."""
+        worker: _Worker | None = None
+        try:
+            worker = self._hire()
+            while (task := self._tasks.get()) is not None and not self._closed:
+                slot = self._free.get()
+                if slot is None:
+                    break
+                worker, result = self._attempt(worker, task, slot)
+                if not isinstance(result, Decoded):
+                    self._free.put(slot)
+                self._done(result)
+        except BackendError as error:
+            if not self._closed:
+                self._done(error)
+        finally:
+            if worker is not None:
+                self._dismiss(worker)
+
+    def _hire(self) -> _Worker:
+        worker = _Worker(self._settings, self._command)
+        self._processes.add(worker)
+        if self._closed:
+            worker.process.kill()
+        return worker
+
+    def _dismiss(self, worker: _Worker) -> None:
+        self._processes.discard(worker)
+        worker.end()
+
+    def _attempt(self, worker: _Worker, task: _Task, slot: _Slot) -> tuple[_Worker, Decoded | Lost]:
+        """Decode one video; return the worker for the next one, which is another where this one died."""
+        how = ""
+        for _ in range(_ATTEMPTS):
+            answer = self._ask(worker, task, slot)
+            if "frames" in answer:
+                frames = tuple(FramePatches(*frame) for frame in answer["frames"])
+                rows = sum(frame.height * frame.width for frame in frames)
+                return worker, Decoded(task.key, frames, slot.view(rows, self._recipe.width), slot.number)
+            if "broken" in answer:
+                return worker, Lost(task.key, "undecodable_frames", answer["broken"])
+            how = answer.get("died", "the files changed while they were read")
+            self._dismiss(worker)
+            if self._closed:
+                raise BackendError("closed")
+            worker = self._hire()
+        # Not `undecodable_frames`, which is never asked again: a worker that was killed may have met with a full
+        # memory, and the same file may well be readable tomorrow.
+        return worker, Lost(task.key, "decoder_died", f"{task.paths[0]}: two workers died of it: {how}")
+
+    def _ask(self, worker: _Worker, task: _Task, slot: _Slot) -> dict[str, Any]:
+        """Return the worker's answer, the slot having been made large enough."""
+        message = {"paths": task.paths, "slot": slot.number, "limit_s": self._limit}
+        answer = worker.ask({**message, "bytes": slot.size})
+        if "need" in answer:
+            slot.grow(answer["need"])
+            answer = worker.ask({**message, "bytes": slot.size})
+        return answer
