@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["ENVIRONMENT", "EngineSettings", "RaySettings", "SlurmSettings", "check"]
+__all__ = ["ENVIRONMENT", "SLURM_OURS", "EngineSettings", "RaySettings", "SlurmSettings", "check"]
 
 ENVIRONMENT: Mapping[str, str] = {
     "NGPU": "gpus",
@@ -20,6 +20,13 @@ ENVIRONMENT: Mapping[str, str] = {
     "VLLM": "vllm",
 }
 """Environment variables of the original package (protocol 8) and the keys of `[engine]` that they set."""
+
+SLURM_OURS = (
+    *("account", "array", "chdir", "constraint", "cpus-per-task", "dependency", "error", "gres", "job-name"),
+    *("kill-on-invalid-dep", "mem", "no-requeue", "ntasks", "open-mode", "output", "parsable", "partition", "qos"),
+    *("requeue", "signal", "test-only", "time", "wait", "wrap"),
+)
+"""Options of sbatch that the batch script sets or that would break it; sbatch takes a beginning of one for it, too."""
 
 _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
@@ -96,6 +103,32 @@ class SlurmSettings:
     options: tuple[str, ...] = ()
     """Further lines behind `#SBATCH`, such as `--exclude=node7`."""
 
+    def __post_init__(self) -> None:
+        """Refuse values that could not stand in a batch script, or that would change it elsewhere than meant."""
+        names = r"[A-Za-z0-9][A-Za-z0-9_.,@-]*"
+        for key, pattern, allowed in (
+            ("partition", names, "letters, digits and _ . , @ -"),
+            ("account", names, "letters, digits and _ . , @ -"),
+            ("qos", names, "letters, digits and _ . , @ -"),
+            ("constraint", r"[A-Za-z0-9_.,|&()\[\]*:-]+", "features joined by & | , such as a100&nvlink"),
+            ("memory", r"[1-9][0-9]*[KMGT]?", "a number with K, M, G or T, such as 64G"),
+            ("time", r"[0-9]+(:[0-9]{1,2}){0,2}|[0-9]+-[0-9]{1,2}(:[0-9]{1,2}){0,2}", "such as 12:00:00 or 2-00:00:00"),
+        ):
+            value = getattr(self, key)
+            check(not value or re.fullmatch(pattern, value) is not None, key, value, f"{allowed}, or nothing")
+        check(1 <= self.tasks <= 1_000_000, "tasks", self.tasks, "1 to 1000000")
+        check(0 <= self.at_once <= 1_000_000, "at_once", self.at_once, "0 (all) to 1000000")
+        check(0 <= self.gpus_per_task <= 64, "gpus_per_task", self.gpus_per_task, "0 to 64")
+        check(1 <= self.cpus_per_task <= 1024, "cpus_per_task", self.cpus_per_task, "1 to 1024")
+        for line in self.setup:
+            check(bool(line.strip()) and line.isprintable(), "setup", line, "shell commands, one line each")
+        for line in self.options:
+            found = re.fullmatch(r"--([a-z][a-z0-9-]*)(=[^\s\"'\\#]+)?", line)
+            allowed = "options such as --exclude=node7, without blanks, quotes and #"
+            check(found is not None and line.isprintable(), "options", line, allowed)
+            ours = [own for own in SLURM_OURS if found is not None and own.startswith(found[1])]
+            check(not ours, "options", line, f"anything but --{', --'.join(SLURM_OURS)}, which have keys or are ours")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaySettings:
@@ -110,3 +143,12 @@ class RaySettings:
     """Actors, each with an engine of its own; 0 is one per GPU of the cluster, or per CPU where none takes a GPU."""
     retries: int = 3
     """How often a unit is given out again after its actor or node was lost."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no cluster has."""
+        check(re.fullmatch(r"|auto|[^\s]+:[0-9]{1,5}", self.address) is not None, "address", self.address,
+              "'' (a local cluster), auto, or host:port")  # fmt: skip
+        check(0 <= self.gpus_per_actor <= 64, "gpus_per_actor", self.gpus_per_actor, "0 (no GPU) to 64")
+        check(0 < self.cpus_per_actor <= 1024, "cpus_per_actor", self.cpus_per_actor, "above 0, up to 1024")
+        check(0 <= self.actors <= 10_000, "actors", self.actors, "0 (one per GPU) to 10000")
+        check(0 <= self.retries <= 1000, "retries", self.retries, "0 to 1000")

@@ -142,6 +142,11 @@ class Study:
         return self.logs / "accounting.jsonl"
 
     @property
+    def slurm_jobs(self) -> Path:
+        """One line per array that was given to Slurm: job, step, tasks, time."""
+        return self.logs / "slurm_jobs.jsonl"
+
+    @property
     def database(self) -> Path:
         """The results as DuckDB tables and views."""
         return self.results / "pool.duckdb"
