@@ -35,7 +35,7 @@ def test_a_missing_or_broken_frame_says_so(reader, video, tmp_path):
     with open(path, "rb") as file:
         cut.write_bytes(file.read()[:2000])
     text.write_text("no image")
-    good, *bad = reader.read_all([path, str(cut), str(text), str(tmp_path / "none.jpg")])
+    good, *bad = reader.take([path, str(cut), str(text), str(tmp_path / "none.jpg")])
     assert good.grid
     for error, name in zip(bad, ("cut.jpg", "text.jpg", "none.jpg"), strict=True):
         assert isinstance(error, UndecodableFrameError)

@@ -155,7 +155,11 @@ def bound(attention: Callable[..., Any]) -> Kernel | None:
 
 
 def install(core: Any) -> None:
-    """Make a Qwen3-VL model use both functions: its language model wants `layout` and `kernel`, its tower `kernel`."""
+    """Make a Qwen3-VL model use both functions: its language model wants `layout` and `kernel`, its tower `kernel`.
+
+    The tower's first step, a convolution whose windows do not overlap, becomes the matrix product that it is.
+    """
+    import torch
     from transformers import AttentionInterface
 
     AttentionInterface.register(TREE, attend_tree)
@@ -163,3 +167,6 @@ def install(core: Any) -> None:
     # Not by set_attn_implementation: a name with `flash` in it would make it look for that package.
     core.language_model.config._attn_implementation = TREE
     core.visual.config._attn_implementation = FRAMES
+    project = core.visual.patch_embed.proj
+    weight = project.weight.detach().flatten(1)
+    core.visual.patch_embed.forward = lambda patches: torch.nn.functional.linear(patches, weight, project.bias)

@@ -16,6 +16,7 @@ import numpy as np
 
 from benchcheck.backends import attention
 from benchcheck.backends.packed import Ints, Tree, ancestors, is_image, layout_of, split_symbol
+from benchcheck.backends.patches import Recipe
 from benchcheck.backends.pixels import Patches
 from benchcheck.errors import ModelRefusedError
 
@@ -91,8 +92,11 @@ class Network:
         if self.small:
             torch.set_num_threads(1)
         self.kernel: attention.Kernel | None = None
+        self.recipe: Recipe | None = None
+        """How bytes are normalised, where frames come as bytes."""
         if self.device.type == "cuda":
             self.use(attention.varlen())
+            self.recipe = _recipe(folder)
 
     def use(self, kernel: attention.Kernel | None) -> None:
         """Send attention through a kernel; None leaves it to masks and loops over frames, as on a CPU."""
@@ -202,7 +206,13 @@ class Network:
         import torch
 
         given = torch.from_numpy(np.concatenate(patches)).to(self.device)
-        return given.to(self.dtype)
+        if given.dtype is not torch.uint8:
+            return given.to(self.dtype)
+        assert self.recipe is not None
+        mean, std = (torch.tensor(of, device=self.device)[:, None, None] for of in (self.recipe.mean, self.recipe.std))
+        # [patches, channels, moments, values], as the tower wants a still frame: the same moment twice.
+        still = given.view(len(given), 3, 1, -1).float() / 255
+        return ((still - mean) / std).to(self.dtype).expand(-1, -1, 2, -1).reshape(len(given), -1)
 
     def _embedded(self, symbols: Ints, features: Mapping[int, torch.Tensor]) -> dict[str, Any]:
         """Return the language model's inputs for symbols [rows, width]: text embedded, image tokens from `features`."""
@@ -230,6 +240,14 @@ class Network:
         post = np.stack([np.concatenate([row.tree.post, node[len(row.tree.post) :] + 1]) for row in rows])
         mask: torch.Tensor = ancestors(torch.arange(width, device=self.device), torch.from_numpy(post).to(self.device))
         return mask[:, None]
+
+
+def _recipe(folder: Path) -> Recipe | None:
+    """Return a checkpoint's recipe, or None where frames need its own image processor."""
+    try:
+        return Recipe.of(folder)
+    except ModelRefusedError:
+        return None
 
 
 def _stack(parts: Sequence[Ints], width: int) -> Ints:

@@ -1,18 +1,19 @@
-"""Frames to patches: each file is decoded once while it is remembered, by the checkpoint's own image processor.
+"""Frames to patches: each file is decoded once while it is remembered, ahead of the prompts that show it.
 
-The processor is the PIL one of `transformers`, which needs no torchvision and gives the same pixels on every machine.
+On a CPU by the checkpoint's own image processor, the PIL one of `transformers`, which needs no torchvision and gives
+the same pixels on every machine; beside a GPU by worker processes (`shipped`).
 """
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from PIL import Image
 
 from benchcheck.errors import ModelRefusedError
 
-__all__ = ["FrameReader", "Memory", "Patches", "UndecodableFrameError"]
+__all__ = ["FrameReader", "FrameSource", "Memory", "Patches", "UndecodableFrameError"]
 
 Value = TypeVar("Value")
 
@@ -33,14 +34,35 @@ class UndecodableFrameError(Exception):
 class Patches:
     """One frame as the vision tower takes it."""
 
-    values: npt.NDArray[np.float32]
-    """float32 [height * width, values of a patch], normalised."""
+    values: npt.NDArray[np.float32] | npt.NDArray[np.uint8]
+    """[height * width, values of a patch]: float32 is normalised and holds a frame twice, as the tower takes it; uint8
+    is neither, and an eighth of the bytes."""
     grid: tuple[int, int]
     """Height and width in patches."""
 
 
+class FrameSource(Protocol):
+    """Where the patches of frame files come from. One thread calls it."""
+
+    def start(self, paths: Sequence[str]) -> None:
+        """Begin to decode frames that `take` will ask for soon; returns at once."""
+        ...
+
+    def take(self, paths: Sequence[str]) -> list[Patches | UndecodableFrameError]:
+        """Return the patches of frames, or what is wrong with one; waits for them, started or not."""
+        ...
+
+    def forget(self, paths: Iterable[str] | None = None) -> None:
+        """Drop what was started and not taken: of these frames, or all."""
+        ...
+
+    def close(self) -> None:
+        """End threads and processes."""
+        ...
+
+
 class FrameReader:
-    """Reads frame files as patches."""
+    """Reads frame files as patches, side by side on the CPU's cores."""
 
     def __init__(self, folder: Path) -> None:
         """Load the image processor of a checkpoint.
@@ -53,6 +75,7 @@ class FrameReader:
 
         # Pillow and numpy release the GIL while they decode, resize and scale.
         self._threads = ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1), thread_name_prefix="frames")
+        self._started: dict[str, Future[Patches | UndecodableFrameError]] = {}
         try:
             self._processor: Any = Qwen2VLImageProcessorPil.from_pretrained(folder, local_files_only=True)
         except (OSError, ValueError) as error:
@@ -61,9 +84,21 @@ class FrameReader:
                 "processor_config.json of a Qwen3-VL checkpoint. Cure: fetch the checkpoint again"
             ) from error
 
-    def read_all(self, paths: Sequence[str]) -> list[Patches | UndecodableFrameError]:
-        """Return the patches of frames, or what is wrong with one, side by side on the CPU's cores."""
-        return list(self._threads.map(self._attempt, paths))
+    def start(self, paths: Sequence[str]) -> None:
+        """See `FrameSource`."""
+        for path in paths:
+            if path not in self._started:
+                self._started[path] = self._threads.submit(self._attempt, path)
+
+    def take(self, paths: Sequence[str]) -> list[Patches | UndecodableFrameError]:
+        """See `FrameSource`."""
+        self.start(paths)
+        return [self._started.pop(path).result() for path in paths]
+
+    def forget(self, paths: Iterable[str] | None = None) -> None:
+        """See `FrameSource`."""
+        for path in list(self._started) if paths is None else paths:
+            self._started.pop(path, None)
 
     def close(self) -> None:
         """End the threads."""
@@ -127,6 +162,9 @@ class Memory(Generic[Value]):
         with self._lock:
             self._values.clear()
             self.bytes = 0
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
 
     def __len__(self) -> int:
         return len(self._values)

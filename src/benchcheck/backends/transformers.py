@@ -10,18 +10,21 @@ import importlib.metadata
 import importlib.util
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchcheck.backends import Engine, ModelSpec, Outcome, checkpoint
+from benchcheck.backends.decoding import usual_workers
 from benchcheck.backends.letters import CORE_LETTERS, unreadable_letters, variants_of_letters
 from benchcheck.backends.network import Network, quiet
 from benchcheck.backends.packed import plan_batches
-from benchcheck.backends.pixels import FrameReader, Memory, UndecodableFrameError
+from benchcheck.backends.pixels import FrameReader, FrameSource, Memory, UndecodableFrameError
 from benchcheck.backends.readout import Readout, check_preset
 from benchcheck.backends.rendering import ControlTokenError, Renderer
+from benchcheck.backends.shipped import ShippedFrames
 from benchcheck.backends.window import Planned, Seen, Window, rows_of
 from benchcheck.errors import BackendError, MissingExtraError, ModelRefusedError
 from benchcheck.screen.prompts import LETTERS, Prompt
@@ -39,7 +42,7 @@ class Budget:
 
     Measured on the CPU with the embedded checkpoint, 78-token prompts of four orders, one thread: rows of 200 nodes, 4
     side by side, read 204 prompts a second, one row of 800 reads 180 and one of 3,200 only 66, since a mask is
-    quadratic. Rows for a GPU are wider, for its matrix products; there attention is a few percent of the work.
+    quadratic. A GPU has no mask: there a row is a whole batch, so that all its prompts share what they begin with.
     """
 
     row_tokens: int
@@ -51,11 +54,13 @@ class Budget:
     run side by side and even 3 videos should make two."""
     memory_bytes: int
     """Frame features that are remembered."""
+    ahead: int = 1
+    """Prompts that are taken before the one that is prepared, so that their frames are being decoded meanwhile."""
 
     @classmethod
     def of(cls, device: str) -> Budget:
         """Return the budget for a device type."""
-        return cls(1024, 16_384, 32_768, 2 << 30) if device == "cuda" else cls(256, 1024, 1024, 256 << 20)
+        return cls(16_384, 16_384, 32_768, 2 << 30, 96) if device == "cuda" else cls(256, 1024, 1024, 256 << 20)
 
 
 class TransformersBackend:
@@ -78,7 +83,6 @@ class TransformersBackend:
         folder, revision = checkpoint.fetch(spec.model, spec.revision)
         with quiet():
             self._renderer = Renderer(folder)
-            self._reader = FrameReader(folder)
         tokens = self._renderer.vocabulary()
         variants = variants_of_letters(tokens)
         self._unreadable = unreadable_letters(self._renderer.specimen, self._renderer.tokenize, variants)
@@ -89,6 +93,7 @@ class TransformersBackend:
                     f"that says each of {CORE_LETTERS} in one token. Cure: name another checkpoint"
                 )
         self._network = Network(folder, exact_head=spec.preset == "exact")
+        self._reader = self._source(folder, spec.settings.decode_workers)
         self._readout = Readout(spec.preset, tokens, variants)
         self.budget = Budget.of(self._network.device.type)
         self._memory: Memory[Seen] = Memory(self.budget.memory_bytes, Seen.size)
@@ -108,11 +113,18 @@ class TransformersBackend:
         Raises:
             BackendError: the GPU failed.
         """
+        try:
+            yield from self._read(prompts)
+        finally:
+            self._reader.forget()
+
+    def _read(self, prompts: Iterable[Prompt]) -> Iterator[Outcome]:
         window = self._window()
         running: deque[Future[list[Outcome]]] = deque()
         full = self.budget.window_tokens
         before: Prompt | None = None
-        for index, prompt in enumerate(prompts):
+        met = self._ahead(prompts, lambda prompt: window.expect(prompt.frames))
+        for index, prompt in enumerate(met):
             alike = before is not None and _alike(before, prompt)
             before = prompt
             if window.nodes > (2 * full if alike else full):
@@ -127,6 +139,23 @@ class TransformersBackend:
         running.append(self._workers.submit(self._read_window, window))
         for last in running:
             yield from last.result()
+
+    def _ahead(self, prompts: Iterable[Prompt], meet: Callable[[Prompt], None]) -> Iterator[Prompt]:
+        """Yield prompts, each after a number of later ones were met."""
+        waiting: deque[Prompt] = deque()
+        for prompt in prompts:
+            meet(prompt)
+            waiting.append(prompt)
+            if len(waiting) >= self.budget.ahead:
+                yield waiting.popleft()
+        yield from waiting
+
+    def _source(self, folder: Path, workers: int) -> FrameSource:
+        """Return where frames come from: worker processes beside a GPU, threads otherwise."""
+        if self._network.recipe:
+            return ShippedFrames(self._network.recipe, workers or usual_workers())
+        with quiet():
+            return FrameReader(folder)
 
     def _window(self) -> Window:
         return Window(self._reader, self._memory, self._network.merge)

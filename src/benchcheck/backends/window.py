@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from benchcheck.backends.network import Network, Row
 from benchcheck.backends.packed import Ints, image_symbols, mrope_positions, pack, plan_rows, shared_length
-from benchcheck.backends.pixels import FrameReader, Memory, Patches, UndecodableFrameError
+from benchcheck.backends.pixels import FrameSource, Memory, Patches, UndecodableFrameError
 from benchcheck.backends.rendering import Rendered
 from benchcheck.screen.prompts import Prompt
 
@@ -51,11 +51,11 @@ class Encoded:
 class Window:
     """Collects prompts; decodes each frame it meets once, unless its features are remembered."""
 
-    def __init__(self, reader: FrameReader, memory: Memory[Seen], merge: int) -> None:
+    def __init__(self, reader: FrameSource, memory: Memory[Seen], merge: int) -> None:
         """Start empty.
 
         Args:
-            reader: decodes frames.
+            reader: where frames come from.
             memory: features of frames, shared between windows.
             merge: patches per token along one side.
         """
@@ -83,6 +83,10 @@ class Window:
         grids = ((self._seen.get(path) or self._unseen[path]).grid for path in frames)
         return [(height // self._merge, width // self._merge) for height, width in grids]
 
+    def expect(self, frames: Sequence[str]) -> None:
+        """Have frames decoded that a later prompt shows, unless they are known here or remembered."""
+        self._reader.start([path for path in frames if path not in self._numbers and path not in self._memory])
+
     def _look(self, frames: Sequence[str]) -> None:
         """Take what is new among frames from memory, or else from its file."""
         fresh = []
@@ -95,7 +99,8 @@ class Window:
                 fresh.append(path)
             else:
                 self._seen[path] = remembered
-        for path, patches in zip(fresh, self._reader.read_all(fresh), strict=True):
+                self._reader.forget([path])  # it may have been started before it was remembered
+        for path, patches in zip(fresh, self._reader.take(fresh), strict=True):
             if isinstance(patches, UndecodableFrameError):
                 self._broken[path] = str(patches)
             else:
