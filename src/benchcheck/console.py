@@ -45,6 +45,9 @@ __all__ = [
 
 _WIDE = 1000
 """Columns of what is no terminal: a file or another program."""
+_WAIT_S = 15.0
+"""Seconds between two lines about the same waiting where there is no terminal."""
+_WAIT_WIDE = 80
 
 _out = Console(highlight=False)
 _err = Console(stderr=True, highlight=False)
@@ -75,6 +78,7 @@ class Bars:
     _bars: Progress | None = None
     _task: TaskID | None = None
     _errors: int = 0
+    _told: float = -math.inf
 
     def step_begins(self, step: Step, todo: int, waiting: int, blocked: int) -> None:
         """Start a step's bar."""
@@ -89,7 +93,8 @@ class Bars:
             return
         self._bars = progress_bar()
         self._bars.start()
-        self._task = self._bars.add_task(f"step {step.number} {step.name}", total=todo, rate="", failed="")
+        name = f"step {step.number} {step.name}"
+        self._task = self._bars.add_task(name, total=todo, rate="", failed="", step=name)
 
     def advance(self, items: int, errors: int) -> None:
         """Move the bar."""
@@ -100,6 +105,14 @@ class Bars:
             rate = f"{done / elapsed:,.1f} items/s" if elapsed else ""
             failed = f"{self._errors:,} errors" if self._errors else ""
             self._bars.update(self._task, advance=items, rate=rate, failed=failed)
+
+    def waits(self, text: str) -> None:
+        """Show what the step waits for, in the bar's place; without a terminal a line now and then. Empty: no more."""
+        if self._bars is not None and self._task is not None:
+            self._bars.update(self._task, description=escape(text[:_WAIT_WIDE]) or self._bars.tasks[0].fields["step"])
+        elif text and time.monotonic() - self._told > _WAIT_S:
+            self._told = time.monotonic()
+            note(text)
 
     def step_ends(self, summary: StepSummary) -> None:
         """Take the bar away and say what the step did."""

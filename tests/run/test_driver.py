@@ -14,7 +14,7 @@ from benchcheck.config import step_key
 from benchcheck.errors import BackendError, StudyError, UsageError
 from benchcheck.run import driver, local
 from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary, retry_failed, screen, step_warnings, summarize
-from benchcheck.run.local import Asked, Local, do_share
+from benchcheck.run.local import Asked, Assignment, Local, do_share
 from benchcheck.run.plan import Survey, plan_units, survey, totals
 from benchcheck.run.work import do_unit
 from benchcheck.screen.prompts import INTROS, Prompt
@@ -169,7 +169,7 @@ def test_an_error_that_passes_is_mended_in_the_same_run(tmp_path: Path, heard: H
 def test_errors_of_an_earlier_run_count(tmp_path: Path, faked: Callable[[Answer], list[FakeBackend]]) -> None:
     study = framed_study(tmp_path, make_items(a=1), protocol={"steps": [1]})
     faked(failing("timeout"))
-    do_share(study, 1, Asked("scripted"), (0, 1), 0, lambda *_: None)
+    do_share(study, Asked("scripted"), Assignment(1, 0, 1), lambda *_: None)
     assert len(rows_on_disk(study, 1)) == 1
     run(study)
     assert len(rows_on_disk(study, 1)) == 3

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from benchcheck.backends import ModelSpec
+from benchcheck.backends.gpus import visible_gpus
 from benchcheck.errors import BackendError, UsageError
-from benchcheck.run import local
+from benchcheck.run import local, processes
 from benchcheck.run.driver import screen
-from benchcheck.run.local import Asked, Local, do_share, model_spec, share
+from benchcheck.run.local import Asked, Assignment, Local, do_share, model_spec, share
 from benchcheck.run.plan import Unit, load_pool, units_of
 from benchcheck.screen.steps import LADDER
 from benchcheck.study import Study
@@ -57,7 +58,7 @@ def fake_worker(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     def start(command: list[str], **settings: Any) -> Any:
         return real([sys.executable, "-c", program, *command], **settings)
 
-    monkeypatch.setattr(local.subprocess, "Popen", start)
+    monkeypatch.setattr(processes.subprocess, "Popen", start)
 
 
 def test_a_worker_that_dies_without_a_word_is_told(tiny_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +90,9 @@ def test_only_workers_with_something_to_do_are_started(tiny_pool: Any, monkeypat
     study = tiny_pool(6)
     started = []
     real = subprocess.Popen
-    monkeypatch.setattr(local.subprocess, "Popen", lambda command, **kw: started.append(command) or real(command, **kw))
+    monkeypatch.setattr(
+        processes.subprocess, "Popen", lambda command, **kw: started.append(command) or real(command, **kw)
+    )
     Local(study, Asked("scripted"), 3).run(
         LADDER[1], units_of(load_pool(study), 3), frozenset(["a_5"]), lambda *_: None
     )
@@ -123,30 +126,30 @@ def test_an_interrupt_ends_all_workers(tiny_pool: Any) -> None:
 def test_the_tasks_of_an_array_ask_everything_once(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=10, b=5, c=1))
     for task in range(4):
-        do_share(study, 1, Asked("scripted"), (task, 4), 0, lambda *_: None)
+        do_share(study, Asked("scripted"), Assignment(1, task, 4), lambda *_: None)
     ids = sorted(row["item_id"] for row in rows_on_disk(study, 1))
     assert ids == sorted(item.item_id for item in make_items(a=10, b=5, c=1))
-    do_share(study, 1, Asked("scripted"), (0, 1), 0, lambda *_: pytest.fail("nothing is left"))
+    do_share(study, Asked("scripted"), Assignment(1, 0, 1), lambda *_: pytest.fail("nothing is left"))
 
 
 def test_a_task_asks_only_what_is_ready_and_in_the_pilot(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=10))
-    do_share(study, 2, Asked("scripted"), (0, 1), 0, lambda *_: None)
+    do_share(study, Asked("scripted"), Assignment(2, 0, 1), lambda *_: None)
     assert rows_on_disk(study, 2) == []
-    do_share(study, 1, Asked("scripted"), (0, 1), 3, lambda *_: None)
+    do_share(study, Asked("scripted"), Assignment(1, 0, 1, pilot=3), lambda *_: None)
     assert len(rows_on_disk(study, 1)) == 3
 
 
 def test_a_task_without_a_share_has_nothing_to_do(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=2))
-    do_share(study, 1, Asked("scripted"), (7, 9), 0, lambda *_: pytest.fail("there are two items"))
+    do_share(study, Asked("scripted"), Assignment(1, 7, 9), lambda *_: pytest.fail("there are two items"))
     assert study.step_files(1) == []
 
 
 def test_a_step_that_the_study_lacks_is_refused(tmp_path: Path) -> None:
     study = framed_study(tmp_path, make_items(a=2), protocol={"steps": [1, 4]})
     with pytest.raises(UsageError, match=r"--step 2 is not a step of this study\. Allowed: 1, 4"):
-        do_share(study, 2, Asked("scripted"), (0, 1), 0, lambda *_: None)
+        do_share(study, Asked("scripted"), Assignment(2, 0, 1), lambda *_: None)
 
 
 def test_a_share_is_what_is_left_without_empty_units() -> None:
@@ -181,13 +184,20 @@ def test_one_model_is_open_at_a_time(study: Study, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("named", "found"),
-    [("2,5", ["2", "5"]), ("", []), ("-1", ["-1"]), ("GPU-a, MIG-b", ["GPU-a", "MIG-b"]), (None, ["0", "1", "10"])],
+    [
+        ("2,5", ["2", "5"]),
+        ("", []),
+        ("-1", []),
+        ("2,-1,3", ["2"]),
+        ("GPU-a, MIG-b", ["GPU-a", "MIG-b"]),
+        (None, ["0", "1", "2"]),
+    ],
 )
 def test_gpus_are_those_that_are_named_or_all(tmp_path: Path, named: str | None, found: list[str]) -> None:
     for name in ("nvidia10", "nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia0x"):
         (tmp_path / name).touch()
     environment = {} if named is None else {"CUDA_VISIBLE_DEVICES": named}
-    assert local.visible_gpus(environment, tmp_path) == found
+    assert visible_gpus(environment, tmp_path) == found
 
 
 def test_each_worker_has_a_gpu_of_its_own(tiny_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """What commands share: the app, its options, and how a study is opened for a command."""
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,13 +16,21 @@ if TYPE_CHECKING:
 __all__ = [
     "BackendName",
     "Endpoints",
+    "GpuMemory",
+    "Gpus",
+    "InFlight",
+    "MaxSequences",
     "OneStep",
     "Pilot",
+    "Port",
+    "Python",
     "Settings",
     "StudyFolder",
+    "Vllm",
     "Workers",
     "app",
     "asked_of",
+    "keys_of",
     "open_study",
     "print_totals",
     "wanted_items",
@@ -47,7 +56,16 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A key of the [engine] table, such as max_sequences=64; may be given several times."),
 ]
-Workers = Annotated[int, typer.Option("--workers", min=1, max=256, help="Worker processes on this machine.")]
+Workers = Annotated[
+    int, typer.Option("--workers", min=0, max=256, help="Worker processes here; 0 is one a GPU or endpoint.")
+]
+Gpus = Annotated[int | None, typer.Option("--gpus", help="GPUs of this machine to use; 0 is all.")]
+InFlight = Annotated[int | None, typer.Option("--in-flight", help="Prompts asked at once of a server; 0 by step.")]
+Port = Annotated[int | None, typer.Option("--port", help="GPU i is served on this port + i; 8001.")]
+GpuMemory = Annotated[float | None, typer.Option("--gpu-memory", help="Share of a GPU's memory; 0.85.")]
+MaxSequences = Annotated[int | None, typer.Option("--max-sequences", help="Prompts computed at once; 0 by step.")]
+Python = Annotated[str | None, typer.Option("--python", help="Interpreter that has vLLM.", show_default=False)]
+Vllm = Annotated[str | None, typer.Option("--vllm", help="Command that starts vLLM.", show_default=False)]
 OneStep = Annotated[int, typer.Option("--step", help="Only this step, 1 to 6; 0 is all.")]
 Pilot = Annotated[int, typer.Option("--pilot", min=0, help="Only this many items of each benchmark; 0 is all.")]
 
@@ -79,6 +97,11 @@ def asked_of(study: "Study", backend: str, endpoints: list[str] | None, settings
 
     given = [*(settings or []), *([f"endpoints={endpoints!r}"] if endpoints else [])]
     return Asked(backend, engine_settings(study.config.engine, os.environ, given))
+
+
+def keys_of(settings: list[str] | None, **flags: object) -> list[str]:
+    """Return `--set` flags with those behind them that have a name of their own; None is one that was not given."""
+    return [*(settings or []), *(f"{key}={json.dumps(value)}" for key, value in flags.items() if value is not None)]
 
 
 def wanted_items(study: "Study", state: "Survey", pilot: int) -> "Flags | None":

@@ -1,59 +1,209 @@
-"""Commands that ask models: screen, work."""
+"""Commands that ask models, or serve them: screen, serve, work."""
 
 import os
-from typing import Annotated
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from benchcheck.cli.options import (
     BackendName,
     Endpoints,
+    GpuMemory,
+    Gpus,
+    InFlight,
+    MaxSequences,
     OneStep,
     Pilot,
+    Port,
+    Python,
     Settings,
     StudyFolder,
+    Vllm,
     Workers,
     app,
     asked_of,
+    keys_of,
     open_study,
     print_totals,
+    wanted_items,
 )
 from benchcheck.errors import UsageError
 
-__all__ = ["screen", "work"]
+if TYPE_CHECKING:
+    from benchcheck.console import Bars
+    from benchcheck.run.driver import Executor
+    from benchcheck.run.local import Asked
+    from benchcheck.study import Study
+
+__all__ = ["screen", "serve", "work"]
+
+_LOOK_S = 0.5
+
+Shard = Annotated[str, typer.Option("--shard", help="Only this share: auto (a Slurm array's task) or I/N, as 0/4.")]
+Launch = Annotated[bool, typer.Option("--launch", help="Start one vLLM server a GPU, ask them, and end them.")]
+Where = Annotated[str, typer.Option("--executor", help="Where workers run: local, slurm or ray.")]
 
 
 @app.command()
 def screen(
     study: StudyFolder,
     backend: BackendName = "transformers",
-    workers: Workers = 1,
+    workers: Workers = 0,
     step: OneStep = 0,
     pilot: Pilot = 0,
     endpoint: Endpoints = None,
+    launch: Launch = False,
+    gpus: Gpus = None,
+    in_flight: InFlight = None,
+    port: Port = None,
+    gpu_memory: GpuMemory = None,
+    max_sequences: MaxSequences = None,
+    python: Python = None,
+    vllm: Vllm = None,
     settings: Settings = None,
+    shard: Shard = "",
+    executor: Where = "local",
+    plan_only: Annotated[bool, typer.Option("--plan-only", help="Say what would run, and start nothing.")] = False,
     retry_failed: Annotated[bool, typer.Option(help="Give items that failed another try first.")] = False,
 ) -> None:
     """Ask every step's items until nothing is left; the same command continues where it stopped."""
-    from benchcheck.console import Bars, ending, note, outdated, tell
+    from benchcheck.run.shard import WHOLE, parse_shard
+
+    opened = open_study(study, step)
+    sizes = {"gpus": gpus, "in_flight": in_flight, "first_port": port, "gpu_memory": gpu_memory}
+    given = keys_of(settings, **sizes, max_sequences=max_sequences, python=python, vllm=vllm)
+    asked = asked_of(opened, backend, endpoint, given)
+    _check_flags(launch=launch, workers=workers, endpoints=endpoint, shard=shard, retry_failed=retry_failed)
+    part = parse_shard(shard, os.environ) if shard else WHOLE
+    with _executor(opened, asked, executor, launch, (workers, pilot, part)) as (runner, bars):
+        if plan_only:
+            _print_plan(opened, runner, step, pilot, part)
+        else:
+            _run(opened, runner, bars, (step, pilot, part), bool(shard), retry_failed)
+
+
+def _check_flags(*, launch: bool, workers: int, endpoints: list[str] | None, shard: str, retry_failed: bool) -> None:
+    """Refuse flags that contradict one another."""
+    if launch and workers:
+        raise UsageError(f"--workers {workers}: with --launch each server has one worker. Cure: --gpus or --in-flight")
+    if launch and endpoints:
+        raise UsageError("--launch starts servers, --endpoint names those that run. Cure: one of the two")
+    if shard and retry_failed:
+        raise UsageError("--retry-failed is for a run of the whole study. Cure: run it once without --shard")
+
+
+@contextmanager
+def _executor(
+    study: "Study", asked: "Asked", where: str, launch: bool, share: tuple[int, int, tuple[int, int]]
+) -> "Iterator[tuple[Executor, Bars]]":
+    """Say where units run, and close it when the block is left."""
+    from benchcheck.console import Bars, warn
+    from benchcheck.run.launched import Launched
+    from benchcheck.run.local import Local
+
+    workers, pilot, part = share
+    bars = Bars()
+    runner: Executor
+    if where != "local":
+        raise UsageError(f"--executor {where} does not exist. Allowed: local, slurm, ray")
+    if launch:
+        runner = Launched(study, asked, pilot, part, bars.waits, warn)
+    else:
+        runner = Local(study, asked, workers, pilot, part)
+    try:
+        yield runner, bars
+    finally:
+        bars.close()
+        runner.close()
+
+
+def _run(
+    study: "Study",
+    runner: "Executor",
+    bars: "Bars",
+    which: tuple[int, int, tuple[int, int]],
+    shared: bool,
+    retry_failed: bool,
+) -> None:
+    """Run the steps and print how the study stands then."""
+    from benchcheck.console import ending, note, outdated, tell, warn
     from benchcheck.run.driver import retry_failed as retry
     from benchcheck.run.driver import screen as run_steps
     from benchcheck.run.driver import summarize_all
-    from benchcheck.run.local import Local
+    from benchcheck.run.lock import run_lock
 
-    opened, bars = open_study(study, step), Bars()
-    executor = Local(opened, asked_of(opened, backend, endpoint, settings), workers, pilot)
-    outdated(opened)
-    if retry_failed:
-        note(f"{retry(opened, step):,} failed items get another try")
-    try:
-        state = run_steps(opened, executor, bars, pilot, step)
-    finally:
-        bars.close()
-        executor.close()
-    for table in ending(opened, state, summarize_all(opened, state), pilot):
+    step, pilot, part = which
+    outdated(study)
+    with run_lock(study, shared, warn):
+        if retry_failed:
+            note(f"{retry(study, step):,} failed items get another try")
+        state = run_steps(study, runner, bars, pilot, step, part)
+    bars.close()
+    for table in ending(study, state, summarize_all(study, state), pilot):
         tell(table)
-    print_totals(opened, state, step, pilot)
+    print_totals(study, state, step, pilot)
+
+
+def _print_plan(study: "Study", runner: "Executor", step: int, pilot: int, part: tuple[int, int]) -> None:
+    """Print what would run: the steps, each worker's units, and the servers with their commands."""
+    from benchcheck.console import plan_table, tell
+    from benchcheck.run.launched import Launched, plan_lines
+    from benchcheck.run.plan import survey
+    from benchcheck.run.shard import shard_flags, shard_units
+
+    state = survey(study)
+    wanted = shard_flags(state.pool, part)
+    if (chosen := wanted_items(study, state, pilot)) is not None:
+        wanted = wanted & chosen
+    tell(plan_table(state, step, wanted))
+    steps = [here for here in study.config.steps if step in (0, here.number)]
+    launched = runner if isinstance(runner, Launched) else None
+    for line in plan_lines(state, wanted, steps, shard_units(state.pool, part, runner.workers), launched):
+        print(line)
+    print_totals(study, state, step, pilot)
+
+
+@app.command()
+def serve(
+    study: StudyFolder,
+    step: Annotated[int, typer.Option(help="The step whose model is served, 1 to 6.")],
+    gpus: Gpus = None,
+    in_flight: InFlight = None,
+    port: Port = None,
+    gpu_memory: GpuMemory = None,
+    max_sequences: MaxSequences = None,
+    python: Python = None,
+    vllm: Vllm = None,
+    settings: Settings = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines ask.")] = "127.0.0.1",
+) -> None:
+    """Serve a step's model: one vLLM server a GPU, until Ctrl-C. Prints the endpoints when they answer."""
+    from benchcheck.console import Bars, note
+    from benchcheck.run.launched import served
+    from benchcheck.screen.steps import LADDER
+
+    opened = open_study(study, step)
+    sizes = {"gpus": gpus, "in_flight": in_flight, "first_port": port, "gpu_memory": gpu_memory}
+    given = keys_of(settings, **sizes, max_sequences=max_sequences, python=python, vllm=vllm)
+    asked = asked_of(opened, "server", None, given)
+    if step not in LADDER:
+        raise UsageError(
+            f"--step {step}: serve needs a step. Allowed: {', '.join(map(str, opened.config.protocol.steps))}"
+        )
+    with served(opened, LADDER[step], asked, host, Bars().waits) as servers:
+        ends = [server.endpoint for server in servers.servers]
+        print(*ends, sep="\n", flush=True)
+        flags_text = " ".join(f"--endpoint {end}" for end in ends)
+        note(f"Use: benchcheck screen {study} --engine server --step {step} {flags_text}. Ctrl-C ends the servers")
+        try:
+            while True:
+                servers.watch()
+                time.sleep(_LOOK_S)
+        except KeyboardInterrupt:
+            note("the servers end")
 
 
 @app.command()
@@ -65,15 +215,20 @@ def work(
     tasks: Annotated[int, typer.Option(min=0, help="Number of workers; by default from SLURM_ARRAY_*.")] = 0,
     pilot: Pilot = 0,
     settings: Settings = None,
+    shard: Annotated[str, typer.Option(help="The share that the workers divide, I/N.")] = "0/1",
 ) -> None:
     """Do one worker's share of one step; prints the items and errors of each write. `screen` starts these."""
-    from benchcheck.run.local import do_share
+    from benchcheck.run.local import Assignment, do_share
     from benchcheck.run.plan import slurm_task
+    from benchcheck.run.processes import end_with_driver
+    from benchcheck.run.shard import parse_shard
     from benchcheck.study import Study
 
+    end_with_driver(os.environ)
     if (task >= 0) != (tasks > 0) or task >= max(tasks, 0) > 0:
         raise UsageError(f"--task {task} and --tasks {tasks} go together, the first below the second")
     number, total = (task, tasks) if tasks else slurm_task(os.environ)
     opened = Study.open(study)
     asked = asked_of(opened, backend, None, settings)
-    do_share(opened, step, asked, (number, total), pilot, lambda items, errors: print(items, errors, flush=True))
+    part = Assignment(step, number, total, pilot, parse_shard(shard, os.environ))
+    do_share(opened, asked, part, lambda items, errors: print(items, errors, flush=True))

@@ -13,7 +13,9 @@ import numpy as np
 from benchcheck.config import step_key
 from benchcheck.run.accounting import named_run
 from benchcheck.run.local import Asked, Local
-from benchcheck.run.plan import Pool, Survey, Unit, load_pool, pilot_flags, read_step, survey, units_of
+from benchcheck.run.lock import run_lock
+from benchcheck.run.plan import Pool, Survey, Unit, load_pool, pilot_flags, read_step, survey
+from benchcheck.run.shard import WHOLE, shard_flags, shard_units
 from benchcheck.run.work import Progress, now
 from benchcheck.screen.answers import Asking, retry_row
 from benchcheck.screen.steps import Step
@@ -123,7 +125,14 @@ class Executor(Protocol):
 
 
 @named_run()
-def screen(study: Study, executor: Executor, reporter: Reporter, pilot: int = 0, only: int = 0) -> Survey:
+def screen(
+    study: Study,
+    executor: Executor,
+    reporter: Reporter,
+    pilot: int = 0,
+    only: int = 0,
+    shard: tuple[int, int] = WHOLE,
+) -> Survey:
     """Run every step of a study until nothing is left to ask.
 
     Args:
@@ -132,6 +141,8 @@ def screen(study: Study, executor: Executor, reporter: Reporter, pilot: int = 0,
         reporter: hears what happens.
         pilot: limits the run to a seeded sample of so many items of each benchmark; 0 is all.
         only: runs this step alone, on the items that are ready for it; 0 is all steps.
+        shard: this run's share and how many there are; what becomes of an item depends on no other, so that a share
+            goes down all steps by itself.
 
     Raises:
         StudyError: there is no pool, or the disk is full.
@@ -139,8 +150,10 @@ def screen(study: Study, executor: Executor, reporter: Reporter, pilot: int = 0,
         BackendError: an engine stopped answering; the same call continues.
     """
     pool = load_pool(study)
-    wanted = pilot_flags(pool, pilot, study.config.protocol.seed) if pilot else np.ones(len(pool), dtype=np.bool_)
-    tasks = units_of(pool, executor.workers)
+    wanted = shard_flags(pool, shard)
+    if pilot:
+        wanted = wanted & pilot_flags(pool, pilot, study.config.protocol.seed)
+    tasks = shard_units(pool, shard, executor.workers)
     state = survey(study, pool)
     for index, step in enumerate(study.config.steps):
         if only not in (0, step.number):
@@ -200,7 +213,7 @@ class _Silent:
 def run_study(
     study: Study,
     backend: str = "transformers",
-    workers: int = 1,
+    workers: int = 0,
     pilot: int = 0,
     reporter: Reporter | None = None,
     settings: EngineSettings | None = None,
@@ -209,12 +222,13 @@ def run_study(
 
     Raises:
         StudyError: there is no pool, or the disk is full.
-        UsageError: the backend or a checkpoint was refused.
+        UsageError: the backend or a checkpoint was refused, or another run is at work on the study.
         BackendError: an engine stopped answering; the same call continues.
     """
     executor = Local(study, Asked(backend, settings or study.config.engine), workers, pilot)
     try:
-        state = screen(study, executor, reporter or _Silent(), pilot)
+        with run_lock(study):
+            state = screen(study, executor, reporter or _Silent(), pilot)
     finally:
         executor.close()
     return summarize_all(study, state)

@@ -6,27 +6,36 @@ share in the study's own files. It prints one line of progress per write; a work
 
 import json
 import os
-import queue
-import re
-import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from subprocess import PIPE
-from typing import IO
 
 from benchcheck.backends import SHAPED, Backend, ModelSpec, check_backend, open_backend
+from benchcheck.backends.gpus import visible_gpus
 from benchcheck.config import Config
-from benchcheck.errors import BackendError, UsageError
-from benchcheck.run.plan import Unit, pilot_flags, step_index, survey, units_of
+from benchcheck.errors import UsageError
+from benchcheck.run.plan import Unit, pilot_flags, step_index, survey
+from benchcheck.run.processes import Worker, run_workers
+from benchcheck.run.shard import WHOLE, shard_flags, shard_units
 from benchcheck.run.work import Progress, do_unit
 from benchcheck.screen.steps import Sight, Step
 from benchcheck.settings import EngineSettings
 from benchcheck.study import Study
 
-__all__ = ["Asked", "Local", "do_share", "flags_of", "model_spec", "share", "visible_gpus"]
+__all__ = [
+    "Asked",
+    "Assignment",
+    "Local",
+    "auto_workers",
+    "do_share",
+    "flags_of",
+    "gpu_count",
+    "model_spec",
+    "share",
+    "subset",
+    "threads_of",
+    "worker_command",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +62,15 @@ def model_spec(config: Config, step: Step, root: str, asked: Asked) -> ModelSpec
     )
 
 
-def flags_of(settings: EngineSettings) -> list[str]:
-    """Return the flags that give a worker process these settings, those that differ from the defaults."""
+def flags_of(settings: EngineSettings, in_file: EngineSettings | None = None) -> list[str]:
+    """Return the flags that give a worker process these settings: those that are neither the default nor in the file.
+
+    A setting that the study's `[engine]` table has and this run has not (`in_file`) is a flag too.
+    """
     plain, flags = EngineSettings(), list[str]()
     for key in EngineSettings.__dataclass_fields__:
         value = getattr(settings, key)
-        if value != getattr(plain, key):
+        if value != getattr(plain, key) or (in_file is not None and value != getattr(in_file, key)):
             flags += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
     return flags
 
@@ -69,6 +81,48 @@ def share(units: Sequence[Unit], todo: frozenset[str]) -> list[Unit]:
     return [unit for unit in left if unit.item_ids]
 
 
+def gpu_count(settings: EngineSettings, environment: Mapping[str, str]) -> int:
+    """Return how many engines this machine holds: one a GPU that is to be used, or one on the CPU.
+
+    Raises:
+        UsageError: more GPUs are asked for than are visible.
+    """
+    gpus = max(1, len(visible_gpus(environment)))
+    if settings.gpus > gpus:
+        raise UsageError(f"gpus = {settings.gpus} (engine.gpus, --gpus, NGPU), but Allowed: 0 (all) to {gpus} here")
+    return settings.gpus or gpus
+
+
+def auto_workers(asked: Asked, environment: Mapping[str, str]) -> int:
+    """Return how many workers a run on this machine has when nobody says: one an endpoint or a GPU, else one."""
+    if asked.backend == "server":
+        return max(1, len(asked.settings.endpoints))
+    return 1 if asked.backend == "scripted" else gpu_count(asked.settings, environment)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which part of a step one worker does."""
+
+    step: int
+    task: int = 0
+    """This worker's number, counted from 0."""
+    tasks: int = 1
+    pilot: int = 0
+    """Items of each benchmark; 0 is all."""
+    shard: tuple[int, int] = WHOLE
+    """The share of the study that the tasks divide, as in `screen --shard`."""
+
+
+def worker_command(study: Study, asked: Asked, part: Assignment) -> list[str]:
+    """Return the command that does one worker's part; the same everywhere."""
+    command = [sys.executable, "-m", "benchcheck", "work", str(study.root), "--step", str(part.step)]
+    command += ["--backend", asked.backend, *flags_of(asked.settings, study.config.engine)]
+    command += ["--pilot", str(part.pilot)] if part.pilot else []
+    command += ["--shard", f"{part.shard[0]}/{part.shard[1]}"] if part.shard != WHOLE else []
+    return [*command, "--tasks", str(part.tasks), "--task", str(part.task)]
+
+
 @dataclass(slots=True)
 class Local:
     """Runs a step's units on this machine. One model is open at a time; the next step of the same role reuses it."""
@@ -76,13 +130,16 @@ class Local:
     study: Study
     asked: Asked
     workers: int = 1
+    """Processes; 1 is this one, 0 is one a GPU or endpoint."""
     pilot: int = 0
+    shard: tuple[int, int] = WHOLE
     _opened: Backend | None = None
     _spec: ModelSpec | None = None
 
     def __post_init__(self) -> None:
         """Refuse a backend that there is not, before anything is asked."""
         check_backend(self.asked.backend)
+        self.workers = self.workers or auto_workers(self.asked, os.environ)
 
     def run(self, step: Step, tasks: Sequence[Sequence[Unit]], todo: frozenset[str], progress: Progress) -> None:
         """Do all units of a step; `tasks` holds one list of units per worker.
@@ -95,8 +152,12 @@ class Local:
             for unit in share([unit for units in tasks for unit in units], todo):
                 do_unit(self.study, step, unit, backend, progress)
         else:
-            busy = [task for task, units in enumerate(tasks) if share(units, todo)]
-            self._spawn(step, busy, len(tasks), progress)
+            parts = [
+                Assignment(step.number, task, len(tasks), self.pilot, self.shard)
+                for task, units in enumerate(tasks)
+                if share(units, todo)
+            ]
+            run_workers(step.number, self._processes(parts), progress)
 
     def open(self, step: Step) -> Backend:
         """Return the step's model, opened now or still open from an earlier step."""
@@ -112,103 +173,46 @@ class Local:
             self._opened.close()
         self._opened = self._spec = None
 
-    def _spawn(self, step: Step, busy: Sequence[int], n_tasks: int, progress: Progress) -> None:
-        """Run one process per busy task and pass their progress on; all end before this returns or raises."""
-        command = [sys.executable, "-m", "benchcheck", "work", str(self.study.root), "--step", str(step.number)]
-        command += ["--backend", self.asked.backend, "--tasks", str(n_tasks), *flags_of(self.asked.settings)]
-        command += ["--pilot", str(self.pilot)] if self.pilot else []
-        threads = str(max(1, (os.cpu_count() or 1) // len(busy)))
-        gpus = visible_gpus(os.environ)
+    def _processes(self, parts: Sequence[Assignment]) -> list[Worker]:
+        """One process for every part, each with a GPU and endpoints of its own where there are as many."""
+        settings, gpus = self.asked.settings, visible_gpus(os.environ)
+        gpus = gpus[: settings.gpus] if settings.gpus else gpus
         workers = []
-        for number, task in enumerate(busy):
+        for number, part in enumerate(parts):
             own = {"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if gpus else {}
-            environment = {"OMP_NUM_THREADS": threads} | dict(os.environ) | own
-            arguments = [*command, "--task", str(task)]
-            workers.append(subprocess.Popen(arguments, stdout=PIPE, stderr=PIPE, text=True, env=environment))
-        done: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
-        errors: list[list[str]] = [[] for _ in workers]
-        readers = []
-        for worker, error in zip(workers, errors, strict=True):
-            readers.append(threading.Thread(target=_forward, args=(worker.stdout, done), daemon=True))
-            readers.append(threading.Thread(target=_keep, args=(worker.stderr, error), daemon=True))
-        for reader in readers:
-            reader.start()
-        try:
-            for _ in workers:
-                while (counts := done.get()) is not None:
-                    progress(*counts)
-            codes = [worker.wait() for worker in workers]
-        finally:
-            for worker in workers:
-                worker.terminate()
-                worker.wait()
-            for reader in readers:
-                reader.join(timeout=5)
-        self._judge(step, codes, errors)
-
-    def _judge(self, step: Step, codes: Sequence[int], errors: Sequence[Sequence[str]]) -> None:
-        """Raise what a worker ended with; wrong use stays wrong use."""
-        failures = [(code, error[-1:]) for code, error in zip(codes, errors, strict=True) if code]
-        if not failures:
-            return
-        code, lines = failures[0]
-        last = lines[0].strip().removeprefix("benchcheck: ") if lines else "without a word"
-        kind = UsageError if code == UsageError.exit_code else BackendError
-        raise kind(f"{len(failures)} of {len(codes)} workers of step {step.number} ended early: {last}")
+            # A worker sees one GPU, so that how many there are is none of its business.
+            its = replace(settings, endpoints=subset(settings.endpoints, number, len(parts)), gpus=0)
+            command = worker_command(self.study, replace(self.asked, settings=its), part)
+            workers.append(Worker(command, threads_of(len(parts)) | own))
+        return workers
 
 
-def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> list[str]:
-    """Return the NVIDIA GPUs that a process may use, as `CUDA_VISIBLE_DEVICES` names them, without loading a driver.
-
-    Workers take them in turn, so that each has one of its own where there are as many.
-    """
-    named = environment.get("CUDA_VISIBLE_DEVICES")
-    if named is not None:
-        return [name.strip() for name in named.split(",") if name.strip()]
-    numbers = [path.name.removeprefix("nvidia") for path in devices.glob("nvidia[0-9]*")]
-    return sorted((number for number in numbers if number.isdecimal()), key=int)
+def subset(endpoints: Sequence[str], number: int, workers: int) -> tuple[str, ...]:
+    """Return the endpoints of one of so many workers: none is left out, and none shared while there are enough."""
+    if len(endpoints) <= 1:
+        return tuple(endpoints)
+    return tuple(endpoints[number::workers]) or (endpoints[number % len(endpoints)],)
 
 
-def do_share(study: Study, number: int, asked: Asked, task: tuple[int, int], pilot: int, progress: Progress) -> None:
-    """Do one task's share of a step: what a worker process does, wherever it runs.
+def threads_of(workers: int) -> dict[str, str]:
+    """Return the variable that divides this machine's cores among so many workers, unless it is set already."""
+    return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // workers))}
 
-    Args:
-        study: the study.
-        number: the step.
-        asked: what reads the prompts, and how.
-        task: this task's number, counted from 0, and the number of tasks.
-        pilot: items of each benchmark, 0 is all.
-        progress: called after each write.
+
+def do_share(study: Study, asked: Asked, part: Assignment, progress: Progress) -> None:
+    """Do one worker's part of a step: what a worker process does, wherever it runs.
 
     Raises:
         UsageError: the study has no such step.
     """
-    index = step_index(study, number)
+    index = step_index(study, part.step)
     state = survey(study)
-    todo = state.fold.steps[index].ready
-    if pilot:
-        todo = todo & pilot_flags(state.pool, pilot, study.config.protocol.seed)
+    todo = state.fold.steps[index].ready & shard_flags(state.pool, part.shard)
+    if part.pilot:
+        todo = todo & pilot_flags(state.pool, part.pilot, study.config.protocol.seed)
     executor, step = Local(study, asked), study.config.steps[index]
     try:
-        executor.run(step, [units_of(state.pool, task[1])[task[0]]], frozenset(state.pool.ids(todo)), progress)
+        units = shard_units(state.pool, part.shard, part.tasks)[part.task]
+        executor.run(step, [units], frozenset(state.pool.ids(todo)), progress)
     finally:
         executor.close()
-
-
-def _forward(pipe: IO[str] | None, done: "queue.SimpleQueue[tuple[int, int] | None]") -> None:
-    """Pass a worker's progress on, leaving out what a library prints; None says that it has ended."""
-    if pipe is not None:
-        with pipe:
-            for line in pipe:
-                if counts := re.fullmatch(r"(\d+) (\d+)\n", line):
-                    done.put((int(counts[1]), int(counts[2])))
-    done.put(None)
-
-
-def _keep(pipe: IO[str] | None, error: list[str]) -> None:
-    """Keep the last lines that a worker wrote to its standard error."""
-    if pipe is not None:
-        with pipe:
-            for line in pipe:
-                error.append(line)
-                del error[:-50]
