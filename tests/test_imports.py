@@ -28,10 +28,12 @@ WALLS: dict[str, set[str]] = {
     "run": {"answers", "backends", "config", "errors", "files", "items", "screen", "settings", "study", "video"},
     "report": {"answers", "config", "errors", "files", "items", "pool", "run", "screen", "study", "video"},
     "demo": {"errors", "screen"},
+    # It asks a stack as a run does, about a made-up world, and about the study's own models.
+    "doctor": {"answers", "backends", "config", "demo", "errors", "items", "run", "screen", "study"},
     "console": {"config", "errors", "files", "items", "pool", "report", "run", "screen", "study", "video"},
 }
 # What drives all the rest, and what only names it.
-COMMANDS = {"cli", "cli.options", "cli.planning", "cli.running", "cli.studies"}
+COMMANDS = {"cli", "cli.checking", "cli.clusters", "cli.options", "cli.planning", "cli.running", "cli.studies"}
 DOORS = COMMANDS | {"demo.walk", "__init__", "__main__"}
 PRIVATE_TO_DOORS = COMMANDS | {"demo.walk", "console", "__main__"}
 OWN_ROOM = {"pool.items": "items", "screen.answers": "answers"}
@@ -40,7 +42,7 @@ INPUT_AND_OUTPUT = {
     *("av", "duckdb", "fcntl", "glob", "mmap", "multiprocessing", "os", "PIL", "pathlib", "pyarrow", "shutil"),
     *("socket", "subprocess", "sys", "tempfile", "threading", "time", "torch", "transformers", "urllib", "httpx"),
 }
-HEAVY = {"altair", "av", "duckdb", "jinja2", "numpy", "PIL", "pyarrow", "torch", "transformers", "vl_convert"}
+HEAVY = {"altair", "av", "duckdb", "jinja2", "numpy", "PIL", "pyarrow", "ray", "torch", "transformers", "vl_convert"}
 FORBIDDEN_NAMES = ("util", "helper", "common", "misc", "base", "manager", "handler", "processor", "registry")
 
 

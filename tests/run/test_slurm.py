@@ -90,18 +90,19 @@ def test_a_task_s_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 # A whole study. The commands are real processes.
 
 
-def test_a_study_runs_through_its_arrays(tmp_path: Path, cluster: FakeSlurm) -> None:
-    study = slurm_study(tmp_path)
+@pytest.mark.parametrize("steps", [[1], pytest.param([*LADDER], marks=pytest.mark.long)])
+def test_a_study_runs_through_its_arrays(tmp_path: Path, cluster: FakeSlurm, steps: list[int]) -> None:
+    study = slurm_study(tmp_path, protocol={"steps": steps})
     submit_all(study)
     codes = cluster.run()
     assert set(codes.values()) == {0}, [path.read_text()[-2000:] for path in study.logs.glob("slurm_*")]
-    assert len(codes) == 18
+    assert len(codes) == 3 * len(steps)
     assert cluster.most_at_once == 2
     assert totals(survey(study)).remaining == 0
-    for step in LADDER:
+    for step in steps:
         assert set(Counter(row["item_id"] for row in rows_on_disk(study, step)).values()) == {1}
     assert {path.name for path in study.logs.glob("slurm_s1_*")} == {f"slurm_s1_101_{task}.log" for task in range(3)}
-    assert {(cost["step"], cost["run"]) for cost in costs(study)} == {(k, f"slurm-{100 + k}") for k in LADDER}
+    assert {(cost["step"], cost["run"]) for cost in costs(study)} == {(k, f"slurm-{100 + k}") for k in steps}
     assert still_queued(study) == []
     assert arrays(study, Asked("scripted")) == []
 
@@ -225,3 +226,55 @@ def test_a_controller_that_does_not_answer(tmp_path: Path, cluster: FakeSlurm, m
     monkeypatch.setattr(slurm.subprocess, "run", late)
     with pytest.raises(RunError, match="scontrol did not answer within 120 s"):
         submit_all(slurm_study(tmp_path))
+
+
+# The command.
+
+
+def command(*arguments: str) -> None:
+    from benchcheck.cli import app
+
+    app(["screen", *arguments], standalone_mode=False)
+
+
+def test_plan_only_prints_the_scripts_and_submits_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")  # on a machine without Slurm
+    study = slurm_study(tmp_path, protocol={"steps": [1, 4]})
+    command(str(study.root), "--backend", "scripted", "--executor", "slurm", "--plan-only", "--pilot", "3")
+    first, second = capsys.readouterr().out.split("# step ")[1:]
+    assert first.startswith(f"1: sbatch --parsable, in {study.root}\n#!/bin/bash\n#SBATCH --job-name=benchcheck_s1\n")
+    assert "--dependency" not in first
+    assert "#SBATCH --dependency=afterany:JOB_OF_STEP_1\n" in second
+    assert "--shard auto --backend scripted --pilot 3 --step 4\n" in second
+    assert not study.slurm_jobs.exists()
+
+
+def test_the_command_submits_and_says_what_is_left(
+    tmp_path: Path, cluster: FakeSlurm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = slurm_study(tmp_path, protocol={"steps": [1, 4]})
+    command(str(study.root), "--engine", "scripted", "--executor", "slurm", "--workers", "2")
+    assert capsys.readouterr().out.splitlines() == [
+        *("step 1: job 101, 3 tasks", "step 4: job 102, 3 tasks"),
+        *("WAITING_TOTAL=0", "FAILED_TOTAL=0", "REMAINING_TOTAL=100"),
+    ]
+    assert "--workers 2 --step 1\n" in cluster.jobs()[0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--executor", "slurm", "--shard", "0/2"], "are for runs on this machine"),
+        (["--executor", "slurm", "--retry-failed"], "are for runs on this machine"),
+        (["--executor", "slrum"], "slrum does not exist. Allowed: local, slurm, ray"),
+        (["--executor", "ray", "--launch"], "--launch starts servers on this machine"),
+        (["--executor", "ray", "--workers", "2"], "set [ray] actors"),
+    ],
+)
+def test_flags_that_do_not_go_with_an_executor(tmp_path: Path, flags: list[str], told: str) -> None:
+    study = slurm_study(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        command(str(study.root), "--backend", "scripted", *flags)
+    assert told in str(refused.value)

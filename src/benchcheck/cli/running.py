@@ -78,6 +78,9 @@ def screen(
     asked = asked_of(opened, backend, endpoint, given)
     _check_flags(launch=launch, workers=workers, endpoints=endpoint, shard=shard, retry_failed=retry_failed)
     part = parse_shard(shard, os.environ) if shard else WHOLE
+    if executor == "slurm":
+        _submit(opened, asked, (step, pilot, launch, workers), bool(shard) or retry_failed, plan_only)
+        return
     with _executor(opened, asked, executor, launch, (workers, pilot, part)) as (runner, bars):
         if plan_only:
             _print_plan(opened, runner, step, pilot, part)
@@ -107,9 +110,13 @@ def _executor(
     workers, pilot, part = share
     bars = Bars()
     runner: Executor
-    if where != "local":
+    if where not in ("local", "ray"):
         raise UsageError(f"--executor {where} does not exist. Allowed: local, slurm, ray")
-    if launch:
+    if where == "ray":
+        from benchcheck.cli.clusters import on_ray
+
+        runner = on_ray(study, asked, launch, workers)
+    elif launch:
         runner = Launched(study, asked, pilot, part, bars.waits, warn)
     else:
         runner = Local(study, asked, workers, pilot, part)
@@ -118,6 +125,19 @@ def _executor(
     finally:
         bars.close()
         runner.close()
+
+
+def _submit(study: "Study", asked: "Asked", which: tuple[int, int, bool, int], alone: bool, plan_only: bool) -> None:
+    """Give the study to Slurm and print what is left to ask."""
+    from benchcheck.cli.clusters import to_slurm
+    from benchcheck.run.plan import survey
+
+    step, pilot, launch, workers = which
+    if alone:
+        raise UsageError("--shard and --retry-failed are for runs on this machine. Cure: run them without --executor")
+    flags = [*(["--launch"] if launch else []), *(["--workers", str(workers)] if workers else [])]
+    to_slurm(study, asked, step, pilot, flags, plan_only)
+    print_totals(study, survey(study), step, pilot)
 
 
 def _run(

@@ -66,7 +66,13 @@ def arrays(study: Study, asked: Asked, pilot: int = 0, only: int = 0, extra: Seq
     if pilot:
         wanted = pilot_flags(state.pool, pilot, study.config.protocol.seed)
     command = [sys.executable, "-m", "benchcheck", "screen", str(study.root.absolute()), "--shard", "auto"]
-    command += ["--backend", asked.backend, *flags_of(asked.settings), *extra, *(["--pilot", str(pilot)] * bool(pilot))]
+    command += [
+        "--backend",
+        asked.backend,
+        *flags_of(asked.settings, study.config.engine),
+        *extra,
+        *(["--pilot", str(pilot)] * bool(pilot)),
+    ]
     folders = {name: os.path.abspath(os.environ[name]) for name in _FOLDERS if os.environ.get(name)}
     return [
         Array(here.step.number, [*command, "--step", str(here.step.number)], environment=folders)
