@@ -298,3 +298,17 @@ def test_position_of_a_shared_node_is_the_same_in_every_prompt(backend, video):
     shared = shared_length(first.symbols, second.symbols)
     assert shared > 3
     assert (first.positions[:, :shared] == second.positions[:, :shared]).all()
+
+
+def test_questions_of_a_video_share_it_where_one_prompt_is_longer_than_a_window(backend, video, monkeypatch):
+    monkeypatch.setattr(backend, "budget", Budget(50, 100, 100, 1 << 20))
+    leaf_logits, nodes = backend._network.leaf_logits, []
+
+    def counted(rows, features):
+        nodes.extend(len(row.tree.symbols) for row in rows)
+        return leaf_logits(rows, features)
+
+    monkeypatch.setattr(backend._network, "leaf_logits", counted)
+    results = readings(backend, frame_prompts(video(0, 32), 3))
+    assert results[0].prompt_tokens > 200
+    assert sum(nodes) < 1.5 * results[0].prompt_tokens

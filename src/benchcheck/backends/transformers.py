@@ -127,7 +127,8 @@ class TransformersBackend:
         for index, prompt in enumerate(met):
             alike = before is not None and _alike(before, prompt)
             before = prompt
-            if window.nodes > (2 * full if alike else full):
+            # Prompts that share frames stay together even where one is longer than a window: each adds little.
+            if window.nodes > (2 * full + window.longest if alike else full):
                 running.append(self._workers.submit(self._read_window, window))
                 window = self._window()
             failure = self._prepare(window, index, prompt)

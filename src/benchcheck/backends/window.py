@@ -62,6 +62,8 @@ class Window:
         self.prompts: list[Encoded] = []
         self.nodes = 0
         """About how many nodes the prompts' trees have: what each adds to the one before it."""
+        self.longest = 0
+        """Tokens of its longest prompt."""
         self._reader = reader
         self._memory = memory
         self._merge = merge
@@ -113,6 +115,7 @@ class Window:
             symbols[first : first + height * width] = image_symbols(self._numbers[path], height * width)
         shared = shared_length(self.prompts[-1].symbols, symbols) if self.prompts else 0
         self.nodes += len(symbols) - shared
+        self.longest = max(self.longest, len(symbols))
         positions = mrope_positions(len(symbols), rendered.images)
         self.prompts.append(Encoded(index, len(prompt.order), symbols, positions))
 
