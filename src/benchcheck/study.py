@@ -147,6 +147,11 @@ class Study:
         return self.logs / "slurm_jobs.jsonl"
 
     @property
+    def doctor_file(self) -> Path:
+        """What `benchcheck doctor` last found about the study's models."""
+        return self.logs / "doctor.json"
+
+    @property
     def database(self) -> Path:
         """The results as DuckDB tables and views."""
         return self.results / "pool.duckdb"
@@ -179,6 +184,10 @@ class Study:
     def step_folder(self, step: int) -> Path:
         """Folder of a step's rows."""
         return self.results / f"step{step}"
+
+    def reread_folder(self, step: int) -> Path:
+        """Folder of a step's second readings, which are never answers."""
+        return self.results / "reread" / f"step{step}"
 
     def step_file(self, step: int, bench: str, part: int | None = None) -> Path:
         """File of a benchmark's rows in a step; `part` counts from 0 when the benchmark is split."""

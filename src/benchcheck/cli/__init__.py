@@ -14,11 +14,11 @@ import typer
 from typer.exceptions import TyperException
 
 from benchcheck import __version__
-from benchcheck.cli import planning, running, studies
+from benchcheck.cli import checking, planning, running, studies
 from benchcheck.cli.options import app
 from benchcheck.errors import BenchcheckError
 
-__all__ = ["app", "main", "planning", "running", "studies"]
+__all__ = ["app", "checking", "main", "planning", "running", "studies"]
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ def plan(study: StudyFolder, step: OneStep = 0, pilot: Pilot = 0) -> None:
 def status(study: StudyFolder) -> None:
     """Show where a study stands: the funnel, verdicts, failures and warnings."""
     from benchcheck.console import doubts, ending, outdated, tell, warn
+    from benchcheck.report.noise import noise_lines
     from benchcheck.run.driver import summarize_all
     from benchcheck.run.plan import survey
     from benchcheck.study import Study
@@ -34,4 +35,6 @@ def status(study: StudyFolder) -> None:
         tell(table)
     for text in doubts(opened, state, steps):
         warn(text)
+    for line in noise_lines(opened, state.pool):
+        tell(line)
     print_totals(opened, state)

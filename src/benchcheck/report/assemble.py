@@ -13,6 +13,7 @@ from typing import Any
 
 from benchcheck.files import publish
 from benchcheck.report.findings import MEANINGS, REMOVED, verdict_name
+from benchcheck.report.noise import noise_lines
 from benchcheck.report.notices import embedded_notice
 from benchcheck.report.tables import STATE_NAMES, fill, state_names
 from benchcheck.run.accounting import COLUMNS, costs
@@ -115,6 +116,8 @@ def _summary_page(
         cells = (item.alive, item.answered, item.removed, item.waiting, item.failed, item.remaining)
         lines.append(f"| {item.step.number} | {item.step.name} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
     lines += ["", "Steps 3 and 6 measure saturation, not a shortcut; the two are never added up to one rate."]
+    if noise := noise_lines(study):
+        lines += ["", "Noise", "", *(f"- {line}" for line in noise)]
     if warnings:
         lines += ["", "Warnings", "", *(f"- {warning}" for warning in warnings)]
     return "\n".join(lines) + "\n"

@@ -1,0 +1,144 @@
+"""Commands that check what reads and what was read: doctor, reread."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchcheck.cli.options import BackendName, Endpoints, OneStep, Settings, StudyFolder, app, asked_of, open_study
+from benchcheck.errors import UsageError
+
+if TYPE_CHECKING:
+    from benchcheck.doctor.findings import Diagnosis
+    from benchcheck.run.local import Asked
+    from benchcheck.settings import EngineSettings
+
+__all__ = ["doctor", "reread"]
+
+
+@app.command()
+def doctor(
+    study: Annotated[Path | None, typer.Argument(metavar="[STUDY]", help="A study: its models are examined.")] = None,
+    model: Annotated[str, typer.Option(help="A folder, HUB_ID@REVISION or embedded:large, without a study.")] = "",
+    backend: BackendName = "transformers",
+    endpoint: Endpoints = None,
+    settings: Settings = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(help="Compare with this backend, or with the server of this URL; may be given several times."),
+    ] = None,
+    against_set: Annotated[
+        list[str] | None, typer.Option(help="A key of [engine] for --against, such as quantization=fp8.")
+    ] = None,
+    kit: Annotated[str, typer.Option(help="What is asked: auto, 8b, 2b, or world (embedded models).")] = "auto",
+    quick: Annotated[bool, typer.Option("--quick", help="Text alone, no pictures.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the findings to this file, too.")] = None,
+) -> None:
+    """Tell whether a model and its serving stack can be trusted, before GPU-hours are spent. Exit code 1 if not."""
+    from benchcheck.backends import check_backend
+    from benchcheck.config import engine_settings
+    from benchcheck.console import note, tell
+    from benchcheck.doctor.findings import closing_line
+    from benchcheck.doctor.visit import Wish, config_of, visit, visit_study
+    from benchcheck.files import publish
+    from benchcheck.run.local import Asked
+    from benchcheck.run.work import now
+    from benchcheck.settings import EngineSettings
+
+    if (study is None) == (not model):
+        raise UsageError("doctor examines a study's models or one model. Cure: name a STUDY, or --model, not both")
+    check_backend(backend)
+    opened = open_study(study, 0) if study is not None else None
+    if opened is not None:
+        asked = asked_of(opened, backend, endpoint, settings)
+    else:
+        given = [*(settings or []), *([f"endpoints={endpoint!r}"] if endpoint else [])]
+        asked = Asked(backend, engine_settings(EngineSettings(), os.environ, given))
+    others = tuple(_other(name, asked.settings, against_set or []) for name in against or [])
+    wish = Wish(asked, others, kit, quick, lambda what: note(f"asking {what} …"))
+    if opened is not None:
+        diagnoses = visit_study(opened, wish)
+    else:
+        name, _, revision = model.partition("@")
+        config = config_of(name, revision)
+        diagnoses = [visit(config, config.steps[0], ".", wish)]
+    for diagnosis in diagnoses:
+        tell(_heading(diagnosis))
+        tell(_table(diagnosis))
+    text = json.dumps({"at": now(), "models": [one.row() for one in diagnoses]}, ensure_ascii=False, indent=1) + "\n"
+    for path in (*([opened.doctor_file] if opened is not None else []), *([json_file] if json_file else [])):
+        with publish(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    print(closing_line(diagnoses))
+    if not all(diagnosis.sound for diagnosis in diagnoses):
+        raise typer.Exit(1)
+
+
+def _other(name: str, settings: "EngineSettings", given: list[str]) -> "Asked":
+    """Return what `--against` names: a backend, or the server at a URL."""
+    from dataclasses import replace
+
+    from benchcheck.backends import check_backend
+    from benchcheck.config import engine_settings
+    from benchcheck.run.local import Asked
+
+    if name.startswith(("http://", "https://")):
+        # The key and the name at one server are not those at another unless --against-set says so.
+        settings = replace(settings, served_name="", api_key="")
+        return Asked("server", engine_settings(settings, {}, [f"endpoints={[name]!r}", *given]))
+    check_backend(name)
+    return Asked(name, engine_settings(settings, {}, given))
+
+
+def _heading(diagnosis: "Diagnosis") -> str:
+    """What was examined, in a line."""
+    about = diagnosis.about
+    engine = " ".join(about[key] for key in ("engine", "version", "dtype", "device") if about.get(key))
+    revision = about.get("revision", "")[:19]
+    return f"{about['model']} {revision} · {engine or about['backend']} · {about['kit']}"
+
+
+def _table(diagnosis: "Diagnosis") -> object:
+    """The findings, one row each; what did not pass says what was wanted and the cure."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    colours = {"pass": "green", "warn": "yellow", "fail": "red", "not applicable": "dim"}
+    table = Table(box=None, pad_edge=False)
+    for name in ("check", "verdict", "measured"):
+        table.add_column(name, overflow="fold")
+    for finding in diagnosis.findings:
+        verdict = finding.verdict.value
+        lines = [escape(finding.measured)]
+        if finding.cure:
+            lines += [f"wanted: {escape(finding.wanted)}", f"cure: {escape(finding.cure)}"]
+        table.add_row(finding.name, f"[{colours[verdict]}]{verdict}[/]", "\n".join(lines))
+    return table
+
+
+@app.command()
+def reread(
+    study: StudyFolder,
+    share: Annotated[float, typer.Option(help="Share of the answered items of each benchmark and step.")] = 0.02,
+    step: OneStep = 0,
+    backend: BackendName = "transformers",
+    endpoint: Endpoints = None,
+    settings: Settings = None,
+    again: Annotated[bool, typer.Option("--again", help="Ask what was read again before once more.")] = False,
+) -> None:
+    """Read a sample of the answered items again, and say how wide the noise around the threshold is."""
+    from benchcheck.console import Bars, tell
+    from benchcheck.report.noise import noise_lines
+    from benchcheck.run.reread import reread as read_again
+
+    opened, bars = open_study(study, step), Bars()
+    asked = asked_of(opened, backend, endpoint, settings)
+    try:
+        counts = read_again(opened, asked, share=share, only=step, again=again, watch=bars)
+    finally:
+        bars.close()
+    for line in noise_lines(opened):
+        tell(line)
+    print(f"{sum(counts.values())} items read again")

@@ -1,0 +1,1 @@
+"""The doctor: whether a model and its serving stack can be trusted, before GPU-hours are spent."""

@@ -1,0 +1,76 @@
+"""How fast a stack reads, what a study would take with it, and how much of the prompts' prefixes it reuses. Pure."""
+
+from collections.abc import Mapping
+
+from benchcheck.doctor.findings import Finding, Limits, Verdict, not_applicable
+from benchcheck.doctor.stack import Sitting
+
+__all__ = ["hours", "prefixes_shared", "throughput"]
+
+_SECONDS: Mapping[str, Limits] = {
+    "text": Limits(good=0.1, fair=1.0),
+    "one frame": Limits(good=0.5, fair=3.0),
+    "frames": Limits(good=2.0, fair=10.0),
+}
+"""Seconds a prompt. Decision (D): at 1 s a text prompt, 300,000 items in four orders take two weeks of one engine."""
+_SHARED = Limits(good=0.9, fair=0.5)
+
+
+def hours(prompts: Mapping[str, float], rates: Mapping[str, float]) -> float:
+    """Return the hours that prompts take, by kind, at so many a second; kinds without a rate are left out."""
+    return sum(count / rates[kind] for kind, count in prompts.items() if rates.get(kind)) / 3600
+
+
+def throughput(sittings: Mapping[str, Sitting], prompts: Mapping[str, float]) -> Finding:
+    """Check that the stack is fast enough to be of use, and say what the study would take.
+
+    Args:
+        sittings: one per kind of prompt, read together.
+        prompts: how many of each kind the study has still to ask; empty without a study.
+    """
+    rates = {kind: len(one.prompts) / one.seconds if one.seconds > 0 else 0.0 for kind, one in sittings.items()}
+    slow = [(kind, one.seconds / len(one.prompts)) for kind, one in sittings.items() if one.prompts]
+    verdicts = [_SECONDS[kind].judge(seconds) for kind, seconds in slow]
+    order = (Verdict.PASS, Verdict.WARN, Verdict.FAIL)
+    verdict = max(verdicts, key=order.index, default=Verdict.PASS)
+    shown = ", ".join(f"{kind} {rate:,.3g}/s" for kind, rate in rates.items())
+    left = hours(prompts, rates)
+    total = sum(prompts.values())
+    whole = f"; the study's {total:,.0f} prompts, at most, take {left:,.3g} h of this engine" if prompts else ""
+    limits = ", ".join(f"{kind} {limit.good:g} s" for kind, limit in _SECONDS.items() if kind in sittings)
+    return Finding(
+        name="throughput",
+        verdict=verdict,
+        measured=f"prompts, {shown}{whole}",
+        wanted=f"a prompt within {limits}",
+        cure="" if verdict is Verdict.PASS else "another backend or more GPUs; docs/engines.md says what limits each",
+        figures={**{f"{kind.replace(' ', '_')}_per_s": rate for kind, rate in rates.items()}, "study_hours": left},
+    )
+
+
+def prefixes_shared(sitting: Sitting, tokens: int | str, expected: bool) -> Finding:
+    """Check that the tokens that prompts share are computed once.
+
+    Args:
+        sitting: prompts that share prefixes, read together.
+        tokens: how many of their tokens lie in an earlier one's prefix, or why that is not known.
+        expected: whether this backend reports cached tokens, so that none is a sign and no silence.
+    """
+    name = "shared prefixes are reused"
+    cached = sum(reading.cached_tokens for reading in sitting.readings)
+    if isinstance(tokens, str):
+        return not_applicable(name, tokens)
+    if not cached and not expected:
+        return not_applicable(name, "the backend does not say which tokens it had computed before")
+    share = cached / tokens if tokens else 1.0
+    verdict = _SHARED.judge_share(share)
+    # Slower is not wrong: what is read is the same, so this never fails the stack.
+    verdict = Verdict.WARN if verdict is Verdict.FAIL else verdict
+    return Finding(
+        name=name,
+        verdict=verdict,
+        measured=f"{cached:,} of {tokens:,} shareable tokens ({share:.0%}) came from the cache",
+        wanted=f"{_SHARED.good:.0%}",
+        cure="" if verdict is Verdict.PASS else "turn prefix caching on; the encoder cache must hold several batches",
+        figures={"cached": cached, "shareable": tokens, "share": share},
+    )

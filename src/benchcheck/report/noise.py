@@ -1,0 +1,31 @@
+"""The measured noise of a study, in the lines that the terminal, the summary and the page show."""
+
+from benchcheck.run.plan import Pool, load_pool
+from benchcheck.run.reread import StepNoise, step_noise
+from benchcheck.study import Study
+
+__all__ = ["noise_lines"]
+
+
+def noise_lines(study: Study, pool: Pool | None = None) -> list[str]:
+    """Return a line per step of which a sample was read again; none where `benchcheck reread` never ran.
+
+    Raises:
+        StudyError: a file of rows cannot be read.
+    """
+    steps = [step for step in study.config.steps if study.reread_folder(step.number).is_dir()]
+    pool = (pool or load_pool(study)) if steps else None
+    return [_line(found) for step in steps if pool is not None and (found := step_noise(study, pool, step))]
+
+
+def _line(found: StepNoise) -> str:
+    """What was measured, and what follows for the step's verdicts."""
+    noise, step = found.noise, found.step
+    engines = f" (read by {' and by '.join(found.engines)})" if len(found.engines) > 1 else ""
+    moved = f"{noise.letters.mean:.2g} nats on average, {noise.letters.most:.2g} at most"
+    near = f"{found.near:,} of {found.answered:,} answered items lie within {noise.band:.2g} nats of the threshold"
+    return (
+        f"noise of step {step.number} {step.name}: {noise.items:,} items read again{engines}: letters moved by {moved}, "
+        f"mean margins by {noise.margins.most:.2g} at most, {noise.flips:,} verdicts differed; {near}, "
+        f"{found.unsure:,} verdicts could be the other one (up to {noise.beyond.high:.1%} of items may move further)"
+    )
