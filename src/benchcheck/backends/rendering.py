@@ -77,6 +77,11 @@ class Renderer:
             )
 
     @property
+    def image_token(self) -> int:
+        """The id that stands for an image, or for each of its tokens."""
+        return int(self._image)
+
+    @property
     def specimen(self) -> str:
         """A rendered prompt, whose end is the end of every prompt."""
         return self.text(_SPECIMEN, images=0)
