@@ -227,7 +227,7 @@ def test_benchmarks_lists_the_specs(run: Run) -> None:
         (("plan", "nowhere"), "no benchcheck.toml here, so not a study. Cure: benchcheck init"),
         (("screen", "STUDY", "--backend", "gpt"), "backend 'gpt' does not exist. Allowed: server, vllm, transformers"),
         (("plan", "STUDY", "--step", "7"), "--step 7 is not a step of this study. Allowed: 1, 2, 3, 4, 5, 6"),
-        (("screen", "STUDY", "--workers", "0"), "--workers"),
+        (("screen", "STUDY", "--workers", "-1"), "--workers"),
         (("screen", "STUDY", "--workers", "two"), "--workers"),
         (("plan",), "Missing argument"),
         (("pool",), "Missing command"),

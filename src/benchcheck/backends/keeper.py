@@ -17,6 +17,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 
 __all__ = ["GRACE_S", "keep"]
 
@@ -35,6 +36,17 @@ def _tell(number: int) -> None:
     """Write a line to the driver, which may be gone."""
     with contextlib.suppress(OSError):
         os.write(1, f"{number}\n".encode())
+
+
+def _clear(server: "subprocess.Popen[bytes]") -> None:
+    """Kill a server's process group and wait until none of it is left: the next server needs the GPU's memory."""
+    end = time.monotonic() + GRACE_S
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
+        while time.monotonic() < end:
+            server.poll()  # a process that ended and was not waited for counts as one of the group
+            os.killpg(server.pid, 0)
+            time.sleep(0.01)
 
 
 def keep(command: list[str]) -> None:
@@ -64,8 +76,7 @@ def keep(command: list[str]) -> None:
         server.terminate()  # the API server ends its engine
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(GRACE_S)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(server.pid, signal.SIGKILL)
+    _clear(server)
     _tell(server.wait())
 
 

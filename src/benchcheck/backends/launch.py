@@ -34,6 +34,8 @@ _LOOK_S = 0.2
 _PORT_WAIT_S = 10.0
 """A port of a run that was killed just now is free again within a few seconds."""
 _TAIL_BYTES = 65_536
+_TIMEOUT_S = 10.0
+"""A server that does not say within this that all is well answers no more; reading prompts does not keep it from it."""
 
 Say = Callable[[str], None]
 """Hears what the launcher waits for, several times a second, one line each."""
@@ -133,7 +135,8 @@ class _Running:
     log: Path
     start: int
     """Where its own words begin in the log."""
-    answered: bool = False
+    told: bytes | None = None
+    """What its keeper said last, once it is gone."""
 
     def words(self) -> str:
         """What it wrote since it was started, or the last part of that."""
@@ -149,8 +152,9 @@ class _Running:
 
     def exit_code(self) -> int | None:
         """The exit code of a server that ended; None where its keeper was killed first."""
-        told = self.keeper.stdout.read() if self.keeper.stdout else b""
-        return int(told) if told.strip() else None
+        if self.told is None and self.keeper.stdout is not None:
+            self.told = self.keeper.stdout.read()
+        return int(self.told) if self.told and self.told.strip() else None
 
     def end(self) -> None:
         """Close the pipe that it lives by; `wait` sees that it goes."""
@@ -344,7 +348,7 @@ def _port_taken(host: str, port: int) -> str:
 def _get(server: Server, path: str) -> tuple[int, bytes]:
     """Ask a server for a page; 0 where it does not answer."""
     host, port = server.endpoint.removeprefix("http://").removesuffix("/v1").rsplit(":", 1)
-    connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=5)
+    connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=_TIMEOUT_S)
     try:
         connection.request("GET", path)
         reply = connection.getresponse()

@@ -129,7 +129,8 @@ def _arguments(model: ServedModel, settings: EngineSettings, on_gpu: bool) -> li
 
 def _tokens_of_frame(image_side: int) -> int:
     """The most tokens that a frame becomes: a square one, in 28-pixel patches (Qwen2.5-VL; Qwen3-VL's have 32)."""
-    return max(64, -((-image_side // 28) ** 2)) + 2
+    across = -(-image_side // 28)
+    return max(64, across * across) + 2
 
 
 def _length(model: ServedModel) -> int:

@@ -12,21 +12,21 @@ import os
 import platform
 import shlex
 import sys
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
 from benchcheck.errors import UsageError
-from benchcheck.files import writing
+from benchcheck.files import publish, writing
 from benchcheck.run.work import now
 from benchcheck.study import Study
 
 __all__ = ["LOCK_NAME", "Holder", "check_writable", "run_lock"]
 
 LOCK_NAME = "run.lock"
+_PROBE_NAME = ".write-test"
 _PROBE = b"0" * 4096
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
@@ -52,14 +52,11 @@ def check_writable(study: Study) -> None:
         StudyError: a folder is read-only, or the disk is full.
     """
     for folder in (study.results, study.logs):
-        probe = folder / f".write-test.{uuid.uuid4().hex}"
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            try:
-                probe.write_bytes(_PROBE)
-            finally:
-                with suppress(OSError):
-                    probe.unlink(missing_ok=True)
+        probe = folder / f"{_PROBE_NAME}.{platform.node()}.{os.getpid()}"
+        with publish(probe) as temporary:
+            temporary.write_bytes(_PROBE)
+        with writing(probe):
+            probe.unlink(missing_ok=True)
 
 
 @contextmanager
