@@ -21,11 +21,10 @@ def noise_lines(study: Study, pool: Pool | None = None) -> list[str]:
 def _line(found: StepNoise) -> str:
     """What was measured, and what follows for the step's verdicts."""
     noise, step = found.noise, found.step
-    engines = f" (read by {' and by '.join(found.engines)})" if len(found.engines) > 1 else ""
-    moved = f"{noise.letters.mean:.2g} nats on average, {noise.letters.most:.2g} at most"
-    near = f"{found.near:,} of {found.answered:,} answered items lie within {noise.band:.2g} nats of the threshold"
+    engines = f" (by {' and by '.join(found.engines)})" if len(found.engines) > 1 else ""
     return (
-        f"noise of step {step.number} {step.name}: {noise.items:,} items read again{engines}: letters moved by {moved}, "
-        f"mean margins by {noise.margins.most:.2g} at most, {noise.flips:,} verdicts differed; {near}, "
-        f"{found.unsure:,} verdicts could be the other one (up to {noise.beyond.high:.1%} of items may move further)"
+        f"noise of step {step.number} {step.name}: {noise.items:,} items read again{engines}, letters moved by "
+        f"{noise.letters.most:.2g} nats at most, mean margins by {noise.margins.most:.2g}, {noise.flips:,} verdicts "
+        f"differed; {found.near:,} of {found.answered:,} answered items lie within {noise.band:.2g} nats of the "
+        f"threshold, {found.unsure:,} verdicts could change (up to {noise.beyond.high:.1%} of items may move further)"
     )
