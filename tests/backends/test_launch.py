@@ -14,39 +14,11 @@ from typing import Any
 
 import pytest
 
-import fake_vllm
 from benchcheck.backends import ModelSpec, launch
 from benchcheck.backends.launch import Servers, plan_servers, served_model, vllm_words
 from benchcheck.errors import BackendError, ModelRefusedError, UsageError
 from benchcheck.settings import EngineSettings
-
-FAKE = f"{sys.executable} {fake_vllm.__file__}"
-
-
-def free_port(count: int = 1) -> int:
-    """The first of so many ports that are free now."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            first = int(probe.getsockname()[1])
-        if first + count < 65_536 and not any(launch._port_taken("127.0.0.1", first + n) for n in range(count)):
-            return first
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that ended and waits for its parent does not."""
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-
-
-def all_gone(pids: list[int], seconds: float = 20) -> bool:
-    end = time.monotonic() + seconds
-    while any(map(alive, pids)) and time.monotonic() < end:
-        time.sleep(0.02)
-    return not any(map(alive, pids))
-
+from served import FAKE, alive, all_gone, free_port, kill_left, read_pids
 
 Play = Callable[..., Servers]
 
@@ -56,15 +28,8 @@ def pids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
     """The processes of the fake servers that were started; none may be left when the test ends."""
     path = tmp_path / "pids"
     monkeypatch.setenv("FAKE_VLLM_PIDS", str(path))
-
-    def read() -> list[int]:
-        return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-    yield read
-    left = [pid for pid in read() if alive(pid)]
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert not left
+    yield lambda: read_pids(path)
+    assert not kill_left(path)
 
 
 @pytest.fixture
