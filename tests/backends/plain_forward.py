@@ -1,5 +1,6 @@
 """Prompts, and one ordinary forward of the whole model per prompt to hold a backend against."""
 
+import json
 import math
 
 import pytest
@@ -71,6 +72,20 @@ class Plain:
             if letter in found:
                 found[letter].append(logprob)
         return [log_sum_exp(values) for values in found.values()]
+
+
+def make_mixture(folder):
+    """Overwrite a checkpoint with random weights in the layout of Qwen3VLMoe: two layers of four experts."""
+    from transformers import Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration
+
+    given = json.loads((folder / "config.json").read_text())
+    text = {key: value for key, value in given["text_config"].items() if key != "model_type"}
+    vision = {key: value for key, value in given["vision_config"].items() if key != "model_type"}
+    text |= {"num_hidden_layers": 2, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
+    tokens = {key: value for key, value in given.items() if key.endswith("_token_id")}
+    torch.manual_seed(0)
+    config = Qwen3VLMoeConfig(text_config=text, vision_config=vision, **tokens)
+    Qwen3VLMoeForConditionalGeneration(config).save_pretrained(folder)
 
 
 def readings(backend, prompts):

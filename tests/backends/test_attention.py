@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from plain_forward import Plain, assert_as_plain, frame_prompts, readings, text_prompts
+from plain_forward import Plain, assert_as_plain, frame_prompts, make_mixture, readings, text_prompts
 
 from benchcheck.backends import ModelSpec
 from benchcheck.backends.attention import FRAMES, TREE, DeviceLayout, attend_frames, attend_tree, bound, varlen
@@ -49,6 +49,14 @@ def test_text_reads_as_separate_forwards_do(unmasked, plain):
 def test_frames_of_odd_sizes_read_as_separate_forwards_do(unmasked, plain, video):
     mixed = tuple(path for number in range(4) for path in video(number, 2))
     assert_as_plain(unmasked, plain, frame_prompts(mixed, 3) + text_prompts(1) + frame_prompts(video(3, 1), 2))
+
+
+def test_a_mixture_of_experts_reads_as_separate_forwards_do(damaged, video):
+    make_mixture(damaged)
+    opened = TransformersBackend(ModelSpec(str(damaged)))
+    opened._network.use(reference)
+    assert_as_plain(opened, Plain(damaged), text_prompts(1) + frame_prompts(video(0, 4), 2))
+    opened.close()
 
 
 def test_with_and_without_masks_read_alike(unmasked, backend, video):

@@ -5,7 +5,15 @@ import subprocess
 import sys
 
 import pytest
-from plain_forward import Plain, assert_as_plain, frame_prompts, readings, shuffled, text_prompts
+from plain_forward import (
+    Plain,
+    assert_as_plain,
+    frame_prompts,
+    make_mixture,
+    readings,
+    shuffled,
+    text_prompts,
+)
 
 from benchcheck.backends import ModelSpec, open_backend
 from benchcheck.backends.packed import mrope_positions, shared_length
@@ -46,17 +54,7 @@ def test_odd_sizes_mixed_with_text_read_as_separate_forwards_do(backend, plain, 
 
 
 def test_a_mixture_of_experts_reads_as_separate_forwards_do(damaged, video):
-    """Random weights in the layout of Qwen3VLMoe: two layers of four experts."""
-    from transformers import Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration
-
-    given = json.loads((damaged / "config.json").read_text())
-    text = {key: value for key, value in given["text_config"].items() if key != "model_type"}
-    vision = {key: value for key, value in given["vision_config"].items() if key != "model_type"}
-    text |= {"num_hidden_layers": 2, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
-    tokens = {key: value for key, value in given.items() if key.endswith("_token_id")}
-    torch.manual_seed(0)
-    config = Qwen3VLMoeConfig(text_config=text, vision_config=vision, **tokens)
-    Qwen3VLMoeForConditionalGeneration(config).save_pretrained(damaged)
+    make_mixture(damaged)
     opened = TransformersBackend(ModelSpec(str(damaged)))
     assert_as_plain(opened, Plain(damaged), text_prompts(1) + frame_prompts(video(0, 4), 2))
     opened.close()
@@ -293,7 +291,7 @@ def test_position_of_a_shared_node_is_the_same_in_every_prompt(backend, video):
     """What packing rests on: M-RoPE positions depend on what stands before, never on what follows."""
     window = backend._window()
     for index, prompt in enumerate(frame_prompts(video(3, 3))):
-        assert backend._prepare(window, index, prompt) is None
+        assert backend._prepare(window, index, prompt, *backend._tokens([prompt])) is None
     first, second, _ = window.prompts
     shared = shared_length(first.symbols, second.symbols)
     assert shared > 3

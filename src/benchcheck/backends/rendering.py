@@ -140,7 +140,7 @@ class Renderer:
             ControlTokenError: its text contains a control token of this model.
         """
         self.check(prompt)
-        return self._placed(self.tokenize(self.text(prompt.text, images=len(sizes))), sizes)
+        return self.placed(self.tokenize(self.text(prompt.text, images=len(sizes))), sizes)
 
     def check(self, prompt: Prompt) -> None:
         """Refuse a prompt whose text would be obeyed instead of read.
@@ -155,9 +155,9 @@ class Renderer:
     def render_all(self, prompts: Sequence[Prompt], sizes: Sequence[Sequence[tuple[int, int]]]) -> list[Rendered]:
         """Return the ids of prompts that `check` let through; `sizes` as for `render`, one list per prompt."""
         texts = [self.text(prompt.text, images=len(one)) for prompt, one in zip(prompts, sizes, strict=True)]
-        return [self._placed(ids, one) for ids, one in zip(self.tokenize_all(texts), sizes, strict=True)]
+        return [self.placed(ids, one) for ids, one in zip(self.tokenize_all(texts), sizes, strict=True)]
 
-    def _placed(self, tokens: Sequence[int], sizes: Sequence[tuple[int, int]]) -> Rendered:
+    def placed(self, tokens: Sequence[int], sizes: Sequence[tuple[int, int]]) -> Rendered:
         """Repeat every image placeholder as often as the image has tokens."""
         ids = np.array(tokens, dtype=np.int64)
         if not sizes:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,8 +55,8 @@ class Budget:
     run side by side and even 3 videos should make two."""
     memory_bytes: int
     """Frame features that are remembered."""
-    ahead: int = 1
-    """Prompts that are taken before the one that is prepared, so that their frames are being decoded meanwhile."""
+    ahead: int = 8
+    """Prompts that are tokenised together, while the frames of as many behind them are being decoded."""
 
     @classmethod
     def of(cls, device: str) -> Budget:
@@ -124,14 +125,14 @@ class TransformersBackend:
         full = self.budget.window_tokens
         before: Prompt | None = None
         met = self._ahead(prompts, lambda prompt: window.expect(prompt.frames))
-        for index, prompt in enumerate(met):
+        for index, (prompt, tokens) in enumerate(met):
             alike = before is not None and _alike(before, prompt)
             before = prompt
             # Prompts that share frames stay together even where one is longer than a window: each adds little.
             if window.nodes > (2 * full + window.longest if alike else full):
                 running.append(self._workers.submit(self._read_window, window))
                 window = self._window()
-            failure = self._prepare(window, index, prompt)
+            failure = tokens if isinstance(tokens, Failure) else self._prepare(window, index, prompt, tokens)
             if failure:
                 yield Outcome(index, failure)
             # This thread decodes and tokenises one window ahead of those that are being read.
@@ -141,15 +142,38 @@ class TransformersBackend:
         for last in running:
             yield from last.result()
 
-    def _ahead(self, prompts: Iterable[Prompt], meet: Callable[[Prompt], None]) -> Iterator[Prompt]:
-        """Yield prompts, each after a number of later ones were met."""
-        waiting: deque[Prompt] = deque()
-        for prompt in prompts:
-            meet(prompt)
-            waiting.append(prompt)
-            if len(waiting) >= self.budget.ahead:
-                yield waiting.popleft()
-        yield from waiting
+    def _ahead(
+        self, prompts: Iterable[Prompt], meet: Callable[[Prompt], None]
+    ) -> Iterator[tuple[Prompt, list[int] | Failure]]:
+        """Yield prompts with their tokens or why they have none; `ahead` later ones are met before."""
+        coming = iter(prompts)
+        following: list[Prompt] = []
+        while True:
+            chunk, following = following, list(islice(coming, self.budget.ahead))
+            for prompt in following:
+                meet(prompt)
+            yield from zip(chunk, self._tokens(chunk), strict=True)
+            if not following:
+                return
+
+    def _tokens(self, prompts: Sequence[Prompt]) -> list[list[int] | Failure]:
+        """Return the tokens of prompts, with one per image, or why one cannot be read."""
+        refusals = [self._refusal(prompt) for prompt in prompts]
+        shown = [prompt for prompt, refusal in zip(prompts, refusals, strict=True) if not refusal]
+        texts = [self._renderer.text(prompt.text, images=len(prompt.frames)) for prompt in shown]
+        tokens = iter(self._renderer.tokenize_all(texts))
+        return [refusal or next(tokens) for refusal in refusals]
+
+    def _refusal(self, prompt: Prompt) -> Failure | None:
+        """Say why a prompt's text cannot be read, if so."""
+        unreadable = [letter for letter in LETTERS[: len(prompt.order)] if letter in self._unreadable]
+        if unreadable:
+            return Failure("unreadable_letters", self._unreadable[unreadable[0]])
+        try:
+            self._renderer.check(prompt)
+        except ControlTokenError as error:
+            return Failure("control_token_in_text", str(error))
+        return None
 
     def _source(self, folder: Path, workers: int) -> FrameSource:
         """Return where frames come from: worker processes beside a GPU, threads otherwise."""
@@ -161,17 +185,12 @@ class TransformersBackend:
     def _window(self) -> Window:
         return Window(self._reader, self._memory, self._network.merge)
 
-    def _prepare(self, window: Window, index: int, prompt: Prompt) -> Failure | None:
+    def _prepare(self, window: Window, index: int, prompt: Prompt, tokens: Sequence[int]) -> Failure | None:
         """Add a prompt to a window, or say why that cannot be."""
-        unreadable = [letter for letter in LETTERS[: len(prompt.order)] if letter in self._unreadable]
-        if unreadable:
-            return Failure("unreadable_letters", self._unreadable[unreadable[0]])
         try:
-            rendered = self._renderer.render(prompt, window.sizes(prompt.frames))
+            rendered = self._renderer.placed(tokens, window.sizes(prompt.frames))
         except UndecodableFrameError as error:
             return Failure("undecodable_frames", str(error))
-        except ControlTokenError as error:
-            return Failure("control_token_in_text", str(error))
         length, limit = len(rendered.ids), self._network.max_tokens
         if length > limit:
             return Failure("context_too_long", f"{length} tokens; the model takes {limit}")
