@@ -218,3 +218,13 @@ def test_opening_a_study_imports_no_table_library(study: Study) -> None:
     )
     found = subprocess.run([sys.executable, "-c", program, study.root], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+def test_some_items_are_those_of_a_pool_that_was_built_anew(study: Study) -> None:
+    study.write_pool([make_item(0), make_item(1)])
+    assert [item.question for item in study.items(["a_1"])] == ["What happens in scene 1?"]
+    study.write_pool([make_item(1, question="another")])
+    assert [item.question for item in study.items(["a_0", "a_1"])] == ["another"]
+    study.pool_file.unlink()
+    with pytest.raises(StudyError, match="no pool yet"):
+        study.items(["a_1"])

