@@ -33,7 +33,12 @@ def test_a_server_for_text_on_a_gpu() -> None:
         *("--max-logprobs", "20", "--enable-prefix-caching", "--gpu-memory-utilization", "0.85"),
         *("--max-num-seqs", "64", "--max-num-batched-tokens", "16384", "--max-model-len", "8192"),
         *("--limit-mm-per-prompt", '{"image": 0, "video": 0}', "--generation-config", "vllm"),
-        *("--disable-uvicorn-access-log", "--hf-overrides", '{"head_dtype": "float32"}'),
+        *(
+            "--disable-uvicorn-access-log",
+            "--enable-prompt-tokens-details",
+            "--hf-overrides",
+            '{"head_dtype": "float32"}',
+        ),
         *("--host", "127.0.0.1", "--port", "8001"),
     )
     assert server.environment == {"CUDA_VISIBLE_DEVICES": "0"}

@@ -117,8 +117,9 @@ def _arguments(model: ServedModel, settings: EngineSettings, on_gpu: bool) -> li
     arguments += ["--max-num-seqs", str(sequences), "--max-num-batched-tokens", str(batch)]
     arguments += ["--max-model-len", str(_length(model))]
     arguments += ["--limit-mm-per-prompt", json.dumps({"image": model.images, "video": 0})]
-    # The rows of a checkpoint's own sampling settings, such as a repetition penalty, are no part of what is measured.
+    # A checkpoint's own sampling settings, such as a repetition penalty, are no part of what is measured.
     arguments += ["--generation-config", "vllm", "--disable-uvicorn-access-log"]
+    arguments += ["--enable-prompt-tokens-details"]  # replies then say how many tokens came from the prefix cache
     if model.exact:
         # bf16 logits move in steps of 0.125 nats at their usual size; one row a prompt in float32 costs nothing.
         arguments += ["--hf-overrides", json.dumps({"head_dtype": "float32"})]

@@ -1,8 +1,9 @@
 """The local executor with servers of its own: one `vllm serve` a GPU, and one worker process for each.
 
-Servers stay from step to step while model and number of frames stay the same. One that dies in the middle of a step is
-started again, at most `RESTARTS` times in a run; its worker then asks what is left. After that the run ends with the
-reason, and the same command continues.
+Servers stay from step to step while model and number of frames stay the same. When one dies in the middle of a step the
+workers write what they have and stop, the server is started again, and new workers ask what is left: an idle GPU would
+cost more than the minute that the others lose. After `RESTARTS` times in a run, the run ends with the reason, and the
+same command continues.
 """
 
 import os
@@ -103,7 +104,7 @@ class Launched:
         servers = self._serve(step)
         while True:
             try:
-                run_workers(step.number, self._processes(servers, parts), progress)
+                run_workers(step.number, self._processes(servers, parts), progress, servers.watch)
             except (BackendError, UsageError) as reason:
                 self._revive(servers, reason)
             else:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ __all__ = ["DRIVER", "Worker", "end_with_driver", "run_workers"]
 
 DRIVER = "BENCHCHECK_DRIVER"
 """Environment variable that tells a worker the process that started it."""
+_LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,16 @@ def end_with_driver(environment: Mapping[str, str]) -> None:
             raise KeyboardInterrupt
 
 
-def run_workers(step: int, workers: Sequence[Worker], progress: Progress) -> None:
+def run_workers(
+    step: int, workers: Sequence[Worker], progress: Progress, watch: Callable[[], None] = lambda: None
+) -> None:
     """Run workers of a step to their end and pass their progress on.
+
+    Args:
+        step: the step's number.
+        workers: what to start.
+        progress: called after each write of each worker.
+        watch: called twice a second; what it raises ends the workers, which write what they have read.
 
     Raises:
         UsageError: a worker was told something wrong.
@@ -71,8 +80,16 @@ def run_workers(step: int, workers: Sequence[Worker], progress: Progress) -> Non
             readers.append(threading.Thread(target=_keep, args=(process.stderr, error, log), daemon=True))
         for reader in readers:
             reader.start()
-        for _ in workers:
-            while (counts := done.get()) is not None:
+        running = len(workers)
+        while running:
+            watch()
+            try:
+                counts = done.get(timeout=_LOOK_S)
+            except queue.Empty:
+                continue
+            if counts is None:
+                running -= 1
+            else:
                 progress(*counts)
         codes = [process.wait() for process in processes]
     _judge(step, codes, errors)
