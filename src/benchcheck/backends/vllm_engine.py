@@ -15,17 +15,16 @@ import multiprocessing
 import os
 import queue
 import re
-import sys
-import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from benchcheck.backends.decoding import Decoded, Lost
 from benchcheck.backends.patches import Recipe
 from benchcheck.backends.queries import TOP
+from benchcheck.backends.vllm_log import EngineLog, cure_for, first_line, short, why_not_started
 from benchcheck.errors import BackendError, MissingExtraError, UsageError
 
 __all__ = ["EXTRA", "TESTED", "Answered", "Core", "Event", "Plan", "check_version"]
@@ -37,8 +36,8 @@ EXTRA: dict[str, Any] = {}
 """Further arguments of `EngineArgs`, such as `load_format` for speed runs without weights."""
 
 _WORKER = "benchcheck.backends.vllm_worker.LetterWorker"
-_TAIL = 200_000
-"""Bytes of the engine's log that are looked through."""
+_LOOK_S = 1.0
+"""How often who waits looks whether the engine lives."""
 _PATIENCE_S = 10.0
 """How long an engine may take to end by itself."""
 _PIXEL_ERROR = 4.0
@@ -121,19 +120,27 @@ class Core:
             BackendError: it does not start, or does not do what it was told.
         """
         self.plan, self._events = plan, events
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
+        self._log = EngineLog()
         self._open = True
+        self._waiting = threading.Event()
         self._params: dict[tuple[int, ...], Any] = {}
         before = set(multiprocessing.active_children())
-        with _output_to(self._log):
-            self._engine = self._start(folder)
+        try:
+            with self._log.taking_output():
+                self._engine = self._start(folder)
+        except BaseException:
+            self._log.close()
+            raise
         self._processes = set(multiprocessing.active_children()) - before
         config = self._engine.vllm_config
         self.block = int(config.cache_config.block_size)
         self.max_tokens = int(config.model_config.max_model_len) - 1
-        self.facts = self._ask("benchcheck_facts")
-        self._check_plan()
-        self._waiting = threading.Event()
+        try:
+            self.facts = self._ask("benchcheck_facts")
+            self._check_plan()
+        except BaseException:
+            self.close()
+            raise
         threading.Thread(target=self._step, daemon=True, name="engine").start()
 
     @property
@@ -167,11 +174,11 @@ class Core:
             return engine
         except (ImportError, AttributeError) as error:
             raise BackendError(
-                f"this vLLM lacks a name that is needed ({_first_line(error)}). Allowed: {TESTED[0]} to {TESTED[1]}. "
+                f"this vLLM lacks a name that is needed ({first_line(error)}). Allowed: {TESTED[0]} to {TESTED[1]}. "
                 "Cure: pip install 'benchcheck[vllm]', or use the server backend"
             ) from error
         except Exception as error:  # vLLM raises whatever its worker met with, as RuntimeError, ValueError and others
-            raise BackendError(_why_not_started(_first_line(error), self._last_words())) from error
+            raise BackendError(why_not_started(first_line(error), self._log.telling())) from error
 
     def _check_plan(self) -> None:
         """Refuse an engine that took an argument and did not follow it."""
@@ -204,9 +211,30 @@ class Core:
         return True
 
     def _ask(self, method: str, *arguments: Any) -> dict[str, Any]:
-        """Return a worker's answer."""
-        answer: dict[str, Any] = self._engine.collective_rpc(method, args=arguments)[0]
-        return answer
+        """Return a worker's answer; vLLM itself would wait for ever for one that died.
+
+        Raises:
+            BackendError: the engine is gone, or the worker failed.
+        """
+        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def call() -> None:
+            try:
+                answers.put(self._engine.collective_rpc(method, args=arguments)[0])
+            except Exception as error:  # noqa: BLE001 (told below, in the thread that asked)
+                answers.put(self._gone(error))
+
+        threading.Thread(target=call, daemon=True, name=method).start()
+        while True:
+            try:
+                answer = answers.get(timeout=_LOOK_S)
+            except queue.Empty:
+                self.check()
+                continue
+            if isinstance(answer, BackendError):
+                raise answer
+            facts: dict[str, Any] = answer
+            return facts
 
     def text(self, ids: list[int]) -> Any:
         """Return a prompt without images for `add`: ready, so that the engine neither tokenises nor decodes it."""
@@ -228,7 +256,7 @@ class Core:
         try:
             self._engine.add_request(name, prompt, self._sampling(ids))
         except ValueError as error:
-            return _first_line(error)
+            return first_line(error)
         except Exception as error:  # EngineDeadError, and whatever a socket says that was closed under it
             raise self._gone(error) from error
         self._waiting.set()
@@ -256,8 +284,10 @@ class Core:
     def _step(self) -> None:
         """Collect answers while any are due; runs on a thread, which a dead engine may hold for ever."""
         try:
-            while self._open:
-                self._waiting.clear()
+            while True:
+                self._waiting.clear()  # before both looks: what is set later is waited for
+                if not self._open:
+                    return
                 if not self._engine.has_unfinished_requests():
                     self._waiting.wait()
                     continue
@@ -279,17 +309,10 @@ class Core:
                 raise self._gone(RuntimeError(f"its process ended with code {process.exitcode}"))
 
     def _gone(self, error: BaseException) -> BackendError:
-        words = self._last_words()
-        said = f"; it said: {words[-1]}" if words else ""
-        return BackendError(f"vLLM's engine stopped: {_first_line(error)}{said}. Cure: run the same command again")
-
-    def _last_words(self) -> list[str]:
-        """Return the lines of the engine's log that name an error."""
-        # By position: the engine writes at the offset that all descriptors of the file share.
-        number = self._log.fileno()
-        text = os.pread(number, _TAIL, max(0, os.fstat(number).st_size - _TAIL)).decode("utf-8", "replace")
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
-        return [line.strip() for line in plain.splitlines() if _TELLING.search(line)]
+        words = self._log.telling()
+        said = f"; it said: {short(words[-1])}" if words else ""
+        cure = cure_for(words) or "run the same command again"
+        return BackendError(f"vLLM's engine stopped: {first_line(error).rstrip('.')}{said}. Cure: {cure}")
 
     def abort(self, names: Sequence[str]) -> None:
         """Ask the engine to drop requests; their answers may still come and mean nothing."""
@@ -318,7 +341,6 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_NO_USAGE_STATS": "1",
 }
-_TELLING = re.compile(r"(Error|Exception)\b.*: |out of memory|No available memory|[Ll]ess than desired")
 
 
 def _arguments(folder: Path, plan: Plan, *, cpu: bool) -> dict[str, Any]:
@@ -357,47 +379,3 @@ def _answered(output: Any) -> Answered:
     if hasattr(logprobs, "token_ids"):
         return Answered(name, dict(zip(logprobs.token_ids, logprobs.logprobs, strict=True)), cached)
     return Answered(name, {identifier: one.logprob for identifier, one in logprobs[0].items()}, cached)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-_CURES = (
-    (r"[Ll]ess than desired", "lower engine.gpu_memory, or end what else runs on this GPU"),
-    (r"No available memory|KV cache is needed", "raise engine.gpu_memory"),
-    (r"out of memory|OutOfMemory", "lower engine.gpu_memory or engine.max_sequences"),
-)
-
-
-def _why_not_started(reason: str, words: Sequence[str]) -> str:
-    """Return one line with the cause, which the process that failed wrote into its log, and the setting to change."""
-    told = next((line for line in reversed(words) if not line.endswith(reason)), reason)
-    for pattern, cure in _CURES:
-        for line in (reason, *words):
-            if re.search(pattern, line):
-                return f"vLLM's engine does not start: {_short(line)}. Cure: {cure}"
-    return f"vLLM's engine does not start: {_short(told)}. Cure: see the cause; `vllm serve` shows the whole log"
-
-
-def _short(line: str) -> str:
-    """Return a log line without what stands before its message."""
-    return re.sub(r"^.*?(\w*(?:Error|Exception)\b)", r"\1", line)[:400].rstrip(". ")
-
-
-@contextlib.contextmanager
-def _output_to(log: IO[bytes]) -> Iterator[None]:
-    """Send this process's output to a file inside the block; processes started in it keep writing there."""
-    kept = os.dup(1), os.dup(2)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    try:
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for stream, number in zip(kept, (1, 2), strict=True):
-            os.dup2(stream, number)
-            os.close(stream)

@@ -41,7 +41,7 @@ class Limits:
     """How far ahead of the answers a session reads."""
 
     prompts: int
-    """Prompts taken and not answered."""
+    """Prompts taken and not answered; before answers are handed out, so many again are taken to feed the engine."""
     videos: int
     """Sets of frames among them."""
     timeout_s: float
