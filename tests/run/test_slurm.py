@@ -1,8 +1,11 @@
 """Slurm: a study is submitted, its arrays really run, and what is left over is asked by the same command again."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -278,3 +281,28 @@ def test_flags_that_do_not_go_with_an_executor(tmp_path: Path, flags: list[str],
     with pytest.raises(UsageError) as refused:
         command(str(study.root), "--backend", "scripted", *flags)
     assert told in str(refused.value)
+
+
+@pytest.mark.long
+def test_slurm_s_notice_before_the_time_limit_reaches_the_command(tmp_path: Path, cluster: FakeSlurm) -> None:
+    """`--signal=B:TERM@60` goes to the batch shell, which is the command by then: what was read is written."""
+    study = slurm_study(tmp_path, items=400, tasks=1, large="scripted?slow=0.01", protocol={"steps": [1]})
+    submit_all(study)
+    (job,) = cluster.jobs()
+    process = cluster._start(job, options_of(job["text"]), 0, 0)
+    try:
+        deadline = time.monotonic() + 120
+        while not any(path.stat().st_size for path in study.step_files(1)):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.wait()
+    log = (study.logs / "slurm_s1_101_0.log").read_text()
+    assert log.splitlines()[-1] == "benchcheck: stopped. What was written stays; the same command continues."
+    before = rows_on_disk(study, 1)
+    assert 0 < len(before) < 500
+    assert sum(cost["items"] for cost in costs(study)) == len(before)

@@ -36,8 +36,8 @@ four units in a row is a quarter of the work, so a step waits for at most that),
 
 _PLACE_S = 600.0
 """With no actor at work, one must start within this time."""
-_STOP_S = 10.0
-"""An actor ends its flush within a second or two; one that does not is killed."""
+_STOP_S = 30.0
+"""An actor stops at its next write and closes its engine; one that takes longer is killed."""
 _STORE_BYTES = 80 * 1024 * 1024
 """Ray's smallest object store: orders are a few kilobytes."""
 
