@@ -75,9 +75,13 @@ def test_shareable_is_what_an_earlier_prompt_has_in_front(rows: list[list[int]])
 
 
 def test_hours_of_a_study() -> None:
-    assert speed.hours({"text": 7200, "frames": 3600}, {"text": 1.0, "frames": 2.0}) == pytest.approx(2.5)
-    assert speed.hours({"text": 7200}, {}) == 0
-    found = speed.throughput({"text": Sitting((), (), 0.0)}, {"text": 10.0})
+    asked = {"text": speed.Demand(7200, 720_000), "frames": speed.Demand(3600, 0)}
+    rates = {"text": 1.0, "frames": 2.0}
+    assert speed.hours(asked, rates, {}) == pytest.approx(2.5)
+    # Prompts of 100 tokens where the exam had 50: twice as slow.
+    assert speed.hours(asked, rates, {"text": 50.0}) == pytest.approx(4.5)
+    assert speed.hours(asked, {}, {}) == 0
+    found = speed.throughput({"text": Sitting((), (), 0.0)}, {"text": speed.Demand(4, 5) + speed.Demand(6, 5)})
     assert found.verdict is Verdict.PASS
     assert "the study's 10 prompts" in found.measured
 

@@ -39,8 +39,8 @@ class Case:
     config: Config
     tail: Tail | str
     """The checkpoint's tokenizer and processor, or why they are not at hand."""
-    demand: Mapping[str, float] = field(default_factory=dict)
-    """Prompts that the study has still to ask, by kind: text, one frame, frames."""
+    demand: Mapping[str, speed.Demand] = field(default_factory=dict)
+    """What the study is expected to ask still, by kind: text, one frame, frames."""
     hear: Callable[[str], None] = lambda _: None
     """Is told what is being asked."""
     quick: bool = False

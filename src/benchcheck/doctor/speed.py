@@ -1,11 +1,13 @@
 """How fast a stack reads, what a study would take with it, and how much of the prompts' prefixes it reuses. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import fmean
 
 from benchcheck.doctor.findings import Finding, Limits, Verdict, not_applicable
 from benchcheck.doctor.stack import Sitting
 
-__all__ = ["hours", "prefixes_shared", "throughput"]
+__all__ = ["Demand", "hours", "prefixes_shared", "throughput"]
 
 _SECONDS: Mapping[str, Limits] = {
     "text": Limits(good=0.1, fair=1.0),
@@ -16,17 +18,40 @@ _SECONDS: Mapping[str, Limits] = {
 _SHARED = Limits(good=0.9, fair=0.5)
 
 
-def hours(prompts: Mapping[str, float], rates: Mapping[str, float]) -> float:
-    """Return the hours that prompts take, by kind, at so many a second; kinds without a rate are left out."""
-    return sum(count / rates[kind] for kind, count in prompts.items() if rates.get(kind)) / 3600
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a study has still to ask of one kind: prompts, and all their tokens."""
+
+    prompts: float
+    tokens: float
+
+    def __add__(self, other: "Demand") -> "Demand":
+        """Both together."""
+        return Demand(self.prompts + other.prompts, self.tokens + other.tokens)
 
 
-def throughput(sittings: Mapping[str, Sitting], prompts: Mapping[str, float]) -> Finding:
+def hours(demand: Mapping[str, Demand], rates: Mapping[str, float], lengths: Mapping[str, float]) -> float:
+    """Return the hours that a study's prompts take, by kind; kinds without a rate are left out.
+
+    Args:
+        demand: what is to be asked.
+        rates: prompts a second that were measured.
+        lengths: tokens of those prompts; a study's longer ones count as so much slower. 0 is not known.
+    """
+    seconds = 0.0
+    for kind, asked in demand.items():
+        if rates.get(kind):
+            longer = asked.tokens / lengths[kind] if lengths.get(kind) and asked.tokens else asked.prompts
+            seconds += longer / rates[kind]
+    return seconds / 3600
+
+
+def throughput(sittings: Mapping[str, Sitting], demand: Mapping[str, Demand]) -> Finding:
     """Check that the stack is fast enough to be of use, and say what the study would take.
 
     Args:
         sittings: one per kind of prompt, read together.
-        prompts: how many of each kind the study has still to ask; empty without a study.
+        demand: what the study is expected to ask still; empty without a study.
     """
     rates = {kind: len(one.prompts) / one.seconds if one.seconds > 0 else 0.0 for kind, one in sittings.items()}
     slow = [(kind, one.seconds / len(one.prompts)) for kind, one in sittings.items() if one.prompts]
@@ -34,9 +59,12 @@ def throughput(sittings: Mapping[str, Sitting], prompts: Mapping[str, float]) ->
     order = (Verdict.PASS, Verdict.WARN, Verdict.FAIL)
     verdict = max(verdicts, key=order.index, default=Verdict.PASS)
     shown = ", ".join(f"{kind} {rate:,.3g}/s" for kind, rate in rates.items())
-    left = hours(prompts, rates)
-    total = sum(prompts.values())
-    whole = f"; the study's {total:,.0f} prompts, at most, take {left:,.3g} h of this engine" if prompts else ""
+    lengths = {
+        kind: fmean([reading.prompt_tokens for reading in one.readings] or [0.0]) for kind, one in sittings.items()
+    }
+    left = hours(demand, rates, lengths)
+    total = sum(asked.prompts for asked in demand.values())
+    whole = f"; the study's {total:,.0f} prompts would take about {left:,.3g} h of this engine" if demand else ""
     limits = ", ".join(f"{kind} {limit.good:g} s" for kind, limit in _SECONDS.items() if kind in sittings)
     return Finding(
         name="throughput",

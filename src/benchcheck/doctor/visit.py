@@ -11,11 +11,13 @@ from benchcheck.doctor.exam import Exam
 from benchcheck.doctor.examine import Case, compare_with, examine
 from benchcheck.doctor.findings import Diagnosis, Finding, Verdict
 from benchcheck.doctor.kit import acceptance_kit, kit_size
+from benchcheck.doctor.speed import Demand
 from benchcheck.doctor.stack import Stack
 from benchcheck.doctor.tail import Tail, open_tail
 from benchcheck.doctor.world import made_up_world
 from benchcheck.errors import BackendError, UsageError
 from benchcheck.run.local import Asked, model_spec
+from benchcheck.run.outlook import Assumed, outlook
 from benchcheck.run.plan import survey
 from benchcheck.screen.steps import Sight, Step
 from benchcheck.study import Study
@@ -67,16 +69,16 @@ def visit_study(study: Study, wish: Wish) -> list[Diagnosis]:
     return diagnoses
 
 
-def demand(study: Study) -> dict[tuple[str, str], float]:
-    """Return how many prompts a study may still ask, at most, by role and kind; none where it has no pool yet."""
+def demand(study: Study) -> dict[tuple[str, str], Demand]:
+    """Return what a study is expected to ask still, by role and kind; nothing where it has no pool yet."""
     if not study.pool_file.exists():
         return {}
-    state, left = survey(study), dict[tuple[str, str], float]()
-    for here in state.fold.steps:
-        key = (here.step.role, _kind(here.step))
-        items = int(here.todo.sum()) + int(here.waiting.sum())
-        left[key] = left.get(key, 0.0) + items * study.config.orders_of(here.step)
-    return {key: count for key, count in left.items() if count}
+    left: dict[tuple[str, str], Demand] = {}
+    for estimate in outlook(study, survey(study), Assumed()).steps:
+        step, load = estimate.coming.step, estimate.load
+        key = (step.role, _kind(step))
+        left[key] = left.get(key, Demand(0.0, 0.0)) + Demand(load.prompts, load.tokens)
+    return {key: asked for key, asked in left.items() if asked.prompts}
 
 
 def _kind(step: Step) -> str:
@@ -86,7 +88,7 @@ def _kind(step: Step) -> str:
     return "frames" if step.sight.needs_frames else "text"
 
 
-def visit(config: Config, step: Step, root: str, wish: Wish, left: Mapping[str, float] | None = None) -> Diagnosis:
+def visit(config: Config, step: Step, root: str, wish: Wish, left: Mapping[str, Demand] | None = None) -> Diagnosis:
     """Examine the model of a step's role.
 
     Args:
@@ -94,7 +96,7 @@ def visit(config: Config, step: Step, root: str, wish: Wish, left: Mapping[str, 
         step: any step of the role.
         root: the study's folder, that relative model folders are relative to.
         wish: what is asked for.
-        left: prompts that the study has still to ask of this model, by kind.
+        left: what the study is expected to ask still of this model, by kind.
 
     Raises:
         UsageError: a backend or the checkpoint was refused.
