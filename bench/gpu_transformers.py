@@ -106,7 +106,7 @@ def make_videos(folder: Path, count: int) -> list[tuple[str, ...]]:
 
 
 def random_weights(folder: Path, dtype: torch.dtype, device: torch.device) -> Any:
-    """Stand in for `network._load`."""
+    """Stand in for `network.load`."""
     from transformers import AutoConfig, AutoModelForImageTextToText
 
     torch.manual_seed(0)
@@ -118,14 +118,14 @@ def random_weights(folder: Path, dtype: torch.dtype, device: torch.device) -> An
 @contextmanager
 def opened(model: str, *, weights: bool) -> Iterator[TransformersBackend]:
     """Open a backend, with random weights unless it has some."""
-    load, fetch = network._load, checkpoint.fetch
+    load, fetch = network.load, checkpoint.fetch
     if not weights:
-        network._load = random_weights
+        network.load = random_weights
         checkpoint.fetch = lambda name, _: (Path(name), "random weights")
     try:
         backend = TransformersBackend(ModelSpec(model))
     finally:
-        network._load, checkpoint.fetch = load, fetch
+        network.load, checkpoint.fetch = load, fetch
     try:
         yield backend
     finally:

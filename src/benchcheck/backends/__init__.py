@@ -20,7 +20,7 @@ BACKENDS: Mapping[str, str] = MappingProxyType(
     {
         "server": "benchcheck.backends.server:ServerBackend",
         "vllm": "benchcheck.backends.vllm:VllmBackend",
-        "transformers": "benchcheck.backends.transformers:TransformersBackend",
+        "transformers": "benchcheck.backends.transformers:open_checkpoint",
         "scripted": "benchcheck.backends.scripted:ScriptedBackend",
     }
 )

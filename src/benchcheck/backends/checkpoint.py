@@ -7,16 +7,35 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from benchcheck.errors import MissingExtraError, ModelRefusedError, UsageError
 
-__all__ = ["ARCHITECTURES", "EMBEDDED", "check", "fetch", "fingerprint", "pinned", "resolve"]
+__all__ = [
+    "ARCHITECTURES",
+    "EMBEDDED",
+    "OTHER_FAMILIES",
+    "QWEN3_VL",
+    "architecture",
+    "check",
+    "fetch",
+    "fingerprint",
+    "pinned",
+    "resolve",
+]
 
-ARCHITECTURES = ("Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration")
+QWEN3_VL = ("Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration")
+OTHER_FAMILIES = (
+    "Gemma3ForConditionalGeneration",
+    "InternVLForConditionalGeneration",
+    "LlavaOnevisionForConditionalGeneration",
+    "SmolVLMForConditionalGeneration",
+)
+"""Families that the transformers backend reads with their own code, one prompt a forward (`families`)."""
+ARCHITECTURES = QWEN3_VL + OTHER_FAMILIES
 EMBEDDED = Path(__file__).parent.parent / "demo" / "models"
 """The checkpoints that ship with the package, named `embedded:<folder>`."""
 
@@ -64,10 +83,15 @@ def pinned(models: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     return {role: (model, fingerprint(_embedded(model))) for role, (model, _) in models.items()}
 
 
-def fetch(model: str, revision: str) -> tuple[Path, str]:
+def fetch(model: str, revision: str, architectures: Sequence[str] = QWEN3_VL) -> tuple[Path, str]:
     """Return the checked folder of a checkpoint and its revision; a hub id is downloaded, or taken from the cache.
 
     The small files come first and are checked, so that a wrong checkpoint is refused before its weights travel.
+
+    Args:
+        model: a folder, a hub id or `embedded:NAME`.
+        revision: as in `ModelSpec`.
+        architectures: those that whoever asks can read.
 
     Raises:
         UsageError: no such folder, or a hub id without revision.
@@ -76,16 +100,16 @@ def fetch(model: str, revision: str) -> tuple[Path, str]:
     """
     place = resolve(model)
     if isinstance(place, Path):
-        check(place)
+        check(place, architectures=architectures)
         return place, _local_revision(place, revision)
     if not revision:
         raise UsageError(
             f"{model}: no folder of that name here, and a hub id needs a revision, since a branch moves. "
             "Allowed: a commit of the hub repository. Cure: set `revision` in the config"
         )
-    check(_download(place, revision, _READ_PATTERNS), weights=False)
+    check(_download(place, revision, _READ_PATTERNS), weights=False, architectures=architectures)
     folder = _download(place, revision, _READ_PATTERNS + _WEIGHT_PATTERNS)
-    check(folder)
+    check(folder, architectures=architectures)
     return folder, folder.name
 
 
@@ -136,22 +160,32 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def check(folder: Path, *, weights: bool = True) -> None:
+def architecture(folder: Path) -> str:
+    """Return the class that a checkpoint's config names, or `none`.
+
+    Raises:
+        ModelRefusedError: there is no config.
+    """
+    return str((_config(folder).get("architectures") or ["none"])[0])
+
+
+def check(folder: Path, *, weights: bool = True, architectures: Sequence[str] = QWEN3_VL) -> None:
     """Refuse a folder that is not a whole checkpoint of an allowed architecture.
 
     Args:
         folder: the checkpoint.
         weights: whether its weight files should be there already.
+        architectures: those that are allowed.
 
     Raises:
         ModelRefusedError: with the file, what is wrong with it and the cure.
     """
-    config = _config(folder)
-    found = config.get("architectures") or ["none"]
-    if found[0] not in ARCHITECTURES:
+    found = architecture(folder)
+    if found not in architectures:
+        other = found in ARCHITECTURES
         raise ModelRefusedError(
-            f"{folder}: the architecture is {found[0]}. Allowed: {', '.join(ARCHITECTURES)}. "
-            "Cure: name a Qwen3-VL checkpoint"
+            f"{folder}: the architecture is {found}. Allowed: {', '.join(architectures)}. "
+            f"Cure: {'use the transformers backend' if other else 'name a Qwen3-VL checkpoint'}"
         )
     _check_tokenizer(folder)
     if weights:

@@ -6,10 +6,11 @@ tokens before it as they are and adds one token, which is checked with the check
 
 from collections.abc import Callable, Mapping, Sequence
 
+from benchcheck.errors import ModelRefusedError
 from benchcheck.screen.prompts import LETTERS
 from benchcheck.screen.readings import letter_of_token
 
-__all__ = ["CORE_LETTERS", "unreadable_letters", "variants_of_letters"]
+__all__ = ["CORE_LETTERS", "check_core", "unreadable_letters", "variants_of_letters"]
 
 CORE_LETTERS = LETTERS[:5]
 """A checkpoint must be able to say these, or it is refused. Later letters fail the prompts that need them, so that one
@@ -51,6 +52,24 @@ def unreadable_letters(
             plain = continued[f" {letter}"]
             reasons[letter] = f"' {letter}' after the prompt is {_difference(before, plain)}"
     return reasons
+
+
+def check_core(place: object, unreadable: Mapping[str, str]) -> None:
+    """Refuse a checkpoint that cannot say the first letters.
+
+    Args:
+        place: the checkpoint, for the message.
+        unreadable: what `unreadable_letters` found.
+
+    Raises:
+        ModelRefusedError: with the letter and what it becomes instead.
+    """
+    for letter in CORE_LETTERS:
+        if letter in unreadable:
+            raise ModelRefusedError(
+                f"{place}: letter {letter} is not one token: {unreadable[letter]}. Allowed: a tokenizer "
+                f"that says each of {CORE_LETTERS} in one token. Cure: name another checkpoint"
+            )
 
 
 def _difference(before: Sequence[int], after: Sequence[int]) -> str:

@@ -24,7 +24,7 @@ from benchcheck.errors import ModelRefusedError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Network", "Row", "quiet"]
+__all__ = ["Network", "Row", "load", "quiet"]
 
 SMALL_PARAMETERS = 50_000_000
 """Below this a matrix is too small to split over CPU threads; whole batches are (`workers`)."""
@@ -79,7 +79,7 @@ class Network:
 
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
-        self.model = _load(folder, self.dtype, self.device)
+        self.model = load(folder, self.dtype, self.device)
         self.dtype_name = str(self.dtype).removeprefix("torch.")
         self.device_name = torch.cuda.get_device_name() if self.device.type == "cuda" else "cpu"
         self._core = self.model.model
@@ -272,8 +272,8 @@ def _stack(parts: Sequence[Ints], width: int) -> Ints:
     return stacked
 
 
-def _load(folder: Path, dtype: torch.dtype, device: torch.device) -> Any:
-    """Load the model of a checked folder.
+def load(folder: Path, dtype: torch.dtype, device: torch.device) -> Any:
+    """Load the model of a checked folder, for reading, with attention by sdpa.
 
     Raises:
         ModelRefusedError: its weights are not those of its config; `transformers` would only warn and go on with

@@ -17,9 +17,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchcheck.backends import Engine, ModelSpec, Outcome, checkpoint
+from benchcheck.backends import Backend, Engine, ModelSpec, Outcome, checkpoint
 from benchcheck.backends.decoding import usual_workers
-from benchcheck.backends.letters import CORE_LETTERS, unreadable_letters, variants_of_letters
+from benchcheck.backends.letters import check_core, unreadable_letters, variants_of_letters
 from benchcheck.backends.network import Network, quiet
 from benchcheck.backends.packed import plan_batches
 from benchcheck.backends.pixels import FrameReader, FrameSource, Memory, UndecodableFrameError
@@ -27,14 +27,14 @@ from benchcheck.backends.readout import Readout, check_preset
 from benchcheck.backends.rendering import ControlTokenError, Renderer
 from benchcheck.backends.shipped import ShippedFrames
 from benchcheck.backends.window import Planned, Seen, Window, rows_of
-from benchcheck.errors import BackendError, MissingExtraError, ModelRefusedError
+from benchcheck.errors import BackendError, MissingExtraError
 from benchcheck.screen.prompts import LETTERS, Prompt
 from benchcheck.screen.readings import Failure, LetterLogprobs, Reading
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Budget", "TransformersBackend"]
+__all__ = ["Budget", "TransformersBackend", "open_checkpoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,12 @@ class TransformersBackend:
     to E refuses the checkpoint. `Reading.latency_s` is a prompt's share of the seconds of the batch it was in.
     """
 
-    def __init__(self, spec: ModelSpec) -> None:
+    def __init__(self, spec: ModelSpec, fetched: tuple[Path, str] | None = None) -> None:
         """Open a checkpoint.
+
+        Args:
+            spec: which, and how letters are read.
+            fetched: what `checkpoint.fetch` gave for it, if it was asked already.
 
         Raises:
             UsageError: the model or preset does not exist, or a hub id has no revision.
@@ -81,18 +85,13 @@ class TransformersBackend:
         """
         check_preset(spec.preset)
         version = _version()
-        folder, revision = checkpoint.fetch(spec.model, spec.revision)
+        folder, revision = fetched or checkpoint.fetch(spec.model, spec.revision)
         with quiet():
             self._renderer = Renderer(folder)
         tokens = self._renderer.vocabulary()
         variants = variants_of_letters(tokens)
         self._unreadable = unreadable_letters(self._renderer.specimen, self._renderer.tokenize, variants)
-        for letter in CORE_LETTERS:
-            if letter in self._unreadable:
-                raise ModelRefusedError(
-                    f"{folder}: letter {letter} is not one token: {self._unreadable[letter]}. Allowed: a tokenizer "
-                    f"that says each of {CORE_LETTERS} in one token. Cure: name another checkpoint"
-                )
+        check_core(folder, self._unreadable)
         self._network = Network(folder, exact_head=spec.preset == "exact")
         self._reader = self._source(folder, spec.settings.decode_workers)
         self._readout = Readout(spec.preset, tokens, variants)
@@ -238,6 +237,24 @@ class TransformersBackend:
             return self._readout.read(logits, [prompt.options for members, _ in rows for prompt in members])
         except torch.OutOfMemoryError as error:
             return Failure("out_of_memory", _first_line(error))
+
+
+def open_checkpoint(spec: ModelSpec) -> Backend:
+    """Open a checkpoint of any family that is read here: Qwen3-VL packed, others one prompt a forward.
+
+    Raises:
+        UsageError: see `TransformersBackend`, as the others.
+        MissingExtraError: a package is not installed.
+        ModelRefusedError: the checkpoint cannot be read.
+    """
+    check_preset(spec.preset)
+    version = _version()
+    folder, revision = checkpoint.fetch(spec.model, spec.revision, checkpoint.ARCHITECTURES)
+    if checkpoint.architecture(folder) in checkpoint.QWEN3_VL:
+        return TransformersBackend(spec, (folder, revision))
+    from benchcheck.backends.plain import PlainBackend
+
+    return PlainBackend(folder, spec.preset, version, revision)
 
 
 def _first_line(error: BaseException) -> str:
