@@ -1,5 +1,8 @@
 """What an estimate rests on, read from studies whose every number is known; and the commands that show it."""
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -9,12 +12,12 @@ from typing import Any
 import pytest
 
 from benchcheck.errors import UsageError
-from benchcheck.run.accounting import Cost, note_cost
+from benchcheck.run.accounting import Cost, costs, note_cost
 from benchcheck.run.driver import run_study
 from benchcheck.run.outlook import Assumed, Outlook, going, outlook
 from benchcheck.run.plan import survey
 from benchcheck.study import Study
-from studies import error_of, framed_study, make_items, make_study, row_of
+from studies import error_of, framed_study, make_items, make_study, row_of, rows_on_disk
 
 ENGINE = {"name": "vllm", "version": "1", "dtype": "bf16", "device": "NVIDIA H200"}
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -170,3 +173,30 @@ def test_status_of_a_study_that_is_done_has_nothing_left(study: Study, told: Cal
     text = told("status", str(study.root))
     assert "left:" not in text
     assert "REMAINING_TOTAL=0" in text
+
+
+@pytest.mark.long
+def test_a_run_is_seen_while_it_goes_on_and_its_sums_hold_after_a_kill(
+    tmp_path: Path, told: Callable[..., str]
+) -> None:
+    study = framed_study(tmp_path, make_items(a=500), large="scripted?slow=0.01", protocol={"steps": [1]})
+    command = [sys.executable, "-m", "benchcheck", "screen", str(study.root), "--backend", "scripted"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not study.accounting_file.exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        text = told("status", str(study.root))
+    finally:
+        process.kill()
+        process.wait()
+    assert "(1 worker at work)" in text
+    assert "no basis" not in text
+    first = sum(row["items"] for row in costs(study))
+    written = len(rows_on_disk(study, 1))
+    assert 0 < first <= written < 500
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    assert sum(row["items"] for row in costs(study)) == first + 500 - written
+    assert len(rows_on_disk(study, 1)) == 500

@@ -180,6 +180,8 @@ class RayExecutor:
         names = ("POOL_BASE", "POOL_FRAMES_DIR", "POOL_RESULTS_ROOT")
         environment = {name: os.path.abspath(os.environ[name]) for name in names if os.environ.get(name)}
         environment |= {"BENCHCHECK_RUN": run_name()}
+        if not self.settings.gpus_per_actor:
+            environment |= {"CUDA_VISIBLE_DEVICES": ""}  # else every actor would take the node's first GPU
         for _ in range(count):
             root, number = str(self.study.root.absolute()), self._made
             handle = kind.remote(number, root, self.asked, environment, self._heard)
@@ -299,7 +301,7 @@ def _import_ray() -> Any:
         MissingExtraError: it is not installed.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray would otherwise empty CUDA_VISIBLE_DEVICES for actors without GPUs one day, and warns of it today.
+    # Ray warns that it will leave CUDA_VISIBLE_DEVICES alone for actors without GPUs one day; ours say it themselves.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         return importlib.import_module("ray")
