@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,3 +53,27 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, int], tupl
         return tuple(files)
 
     return make
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Start servers that end with the test, for backends that wait only as long as a test can sit through."""
+    from backends.asking import ServerBackend
+    from backends.endpoint import Server
+    from benchcheck.backends import desk, endpoint, wire
+
+    monkeypatch.setattr(wire, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(endpoint, "FIRST_LOOK_S", 0.05)
+    monkeypatch.setattr(endpoint, "SPECIMEN_S", 2.0)
+    monkeypatch.setattr(desk, "GRACE_S", 1.0)
+    started: list[Server] = []
+
+    def start(behave: Any = None, **settings: Any) -> Server:
+        started.append(Server(**({"behave": behave} if behave else {}), **settings))
+        return started[-1]
+
+    yield start
+    while ServerBackend.opened:
+        ServerBackend.opened.pop().close()
+    for server in started:
+        server.close()

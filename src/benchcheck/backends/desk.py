@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from benchcheck.backends import Engine, Outcome
 from benchcheck.backends.affinity import Board
 from benchcheck.backends.endpoint import Endpoint, Job
-from benchcheck.backends.probe import Wanted
+from benchcheck.backends.probe import OtherModelError, Wanted
 from benchcheck.backends.wire import KEEP_ALIVE_S, Wire
 from benchcheck.errors import BackendError, UsageError
 from benchcheck.screen.readings import Failure, Reading
@@ -51,12 +51,24 @@ class FrontDesk:
         self._session = aiohttp.ClientSession(connector=connector, headers=headers)
         unique = list(dict.fromkeys(url.rstrip("/") for url in urls))
         self._endpoints = [Endpoint(Wire(self._session, url, timeout_s), wanted, limit, self) for url in unique]
-        self.size = len(unique)
         found = await asyncio.gather(*(one.find_out() for one in self._endpoints), return_exceptions=True)
-        for error in found:
-            if error is not None:
-                raise error  # that of the endpoint named first
+        self._leave_out(found)
         self._agree()
+
+    def _leave_out(self, found: Sequence[BaseException | None]) -> None:
+        """Keep the endpoints that serve the model: a study has two, and both may be named.
+
+        Raises:
+            BenchcheckError: of the first endpoint that cannot be used, or of the first where none serves the model.
+        """
+        errors = [error for error in found if error is not None]
+        others = [error for error in errors if isinstance(error, OtherModelError)]
+        if len(others) < len(errors) or len(others) == len(found):
+            raise next(error for error in errors if error not in others or len(others) == len(found))
+        for error in others:
+            log.warning("left out: %s", error)
+        self._endpoints = [one for one, error in zip(self._endpoints, found, strict=True) if error is None]
+        self.size = len(self._endpoints)
 
     def _agree(self) -> None:
         """Hold all endpoints to one ability.

@@ -196,7 +196,8 @@ class Endpoint:
                 return listed
             first = first or listed
             # The token that the server chose is in every part's reply.
-            tokens += [one for one in listed.tokens if one[0] not in {token for token, _ in tokens}]
+            seen = {token for token, _ in tokens}
+            tokens += [one for one in listed.tokens if one[0] not in seen]
         assert first is not None
         vocabulary = self._wanted.vocabulary
         if vocabulary is not None and (tokens[0][0] or "").startswith("token_id:"):
@@ -229,8 +230,7 @@ class Endpoint:
         """Say what is wrong with the server, as seen by a specimen sent after now; empty if it answers."""
         failed = asyncio.get_running_loop().time()
         async with self._doubt:
-            if self.ability is None:
-                return self.reason
+            assert self.ability is not None, "a fall cancels all that wait here"
             if self._vouched >= failed:  # by the specimen of another prompt that failed at the same time
                 return ""
             began = asyncio.get_running_loop().time()
@@ -248,8 +248,7 @@ class Endpoint:
 
     def _fall(self, reason: str, *, died: bool) -> None:
         """Stop taking jobs; all that were under way go back, unless servers died under them before."""
-        if self.ability is None:
-            return
+        assert self.ability is not None, "a fall cancels all that could be the next"
         self.ability, self.reason = None, reason
         self._openings.clear()
         log.warning("%s is down (%s)", self.wire.url, reason)

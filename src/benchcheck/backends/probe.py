@@ -32,7 +32,7 @@ from benchcheck.screen.prompts import INTROS, LETTERS, PREFILL, render_text
 from benchcheck.screen.readings import Failure, LetterLogprobs
 from benchcheck.screen.steps import Sight
 
-__all__ = ["SPECIMEN", "Ability", "Wanted", "check_agreement", "probe"]
+__all__ = ["SPECIMEN", "Ability", "OtherModelError", "Wanted", "check_agreement", "probe"]
 
 SPECIMEN = render_text(INTROS[Sight.BLIND], "What is shown?", ["a cat", "a dog"])
 _SHOWN = 2
@@ -47,6 +47,10 @@ _AGREE_NATS = 0.5
 _RARE = -12.0
 """Below this, bfloat16 alone may move a log-probability further."""
 _TOKENIZED = " A B C D E (A) [B] caf\u00e9 Answer: Z\n\n12"
+
+
+class OtherModelError(UsageError):
+    """A server that is well and serves another model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,8 @@ async def probe(wire: Wire, wanted: Wanted) -> Ability:
     """Find out what a server can do.
 
     Raises:
-        UsageError: it wants a key, serves another model or has another setting than the study needs.
+        OtherModelError: it serves another model.
+        UsageError: it wants a key, or has another setting than the study needs.
         ModelRefusedError: its letters cannot be read.
         BackendError: it is no OpenAI-compatible server, or it fails.
         WireError: it does not answer.
@@ -125,7 +130,7 @@ async def _served(wire: Wire, wanted: Wanted) -> tuple[str, str]:
             return model["id"], str(model.get("owned_by") or "")
     found = ", ".join(model["id"] for model in models) or "no model"
     wish = f"`served_name` is {wanted.served_name}" if wanted.served_name else f"the config's model is {wanted.model}"
-    raise UsageError(
+    raise OtherModelError(
         f"{wire.url} serves {found}; {wish}. Allowed: a server of that model. Cure: start one, or set `served_name` "
         "under [engine] to its name there if it is the same model"
     )

@@ -23,12 +23,13 @@ from benchcheck.backends.pixels import Memory, UndecodableFrameError
 from benchcheck.backends.probe import Wanted
 from benchcheck.backends.readout import check_preset
 from benchcheck.backends.replies import content_of, image_part
+from benchcheck.backends.serving import default_in_flight
 from benchcheck.backends.vocabulary import Vocabulary, load_vocabulary
 from benchcheck.errors import MissingExtraError, UsageError
 from benchcheck.screen.prompts import LETTERS, Prompt
 from benchcheck.screen.readings import Failure
 
-__all__ = ["ServerBackend", "places"]
+__all__ = ["ServerBackend", "read_jpeg"]
 
 _MEMORY_BYTES = 256 << 20
 """Frames in base64 that are kept: about 150 videos of 32 frames of 448x252 pixels."""
@@ -37,11 +38,6 @@ _BATCH = 16
 
 Value = TypeVar("Value")
 log = logging.getLogger("benchcheck")
-
-
-def places(images: int) -> int:
-    """Return how many prompts are asked at once of one server, by frames of a prompt (protocol 8)."""
-    return 32 if images == 0 else 16 if images == 1 else 8
 
 
 class ServerBackend:
@@ -75,7 +71,7 @@ class ServerBackend:
             model=spec.model, folder=_folder(spec.model), served_name=settings.served_name,
             exact=spec.preset == "exact", images=spec.images, image_side=spec.image_side, vocabulary=self._vocabulary,
         )  # fmt: skip
-        self._limit = settings.in_flight or places(spec.images)
+        self._limit = settings.in_flight or default_in_flight(spec.images)
         self._frames: Memory[bytes] = Memory(_MEMORY_BYTES, len)
         self._desk = FrontDesk()
         self._loop = Loop()
