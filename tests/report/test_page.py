@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from parsed_page import Page, page_of
-from worlds import World, item, make_world, small_world, table
+from worlds import AT, ENGINE, World, item, make_world, small_world, table
 
 import benchcheck.report.page as module
 from benchcheck import __version__
@@ -17,6 +17,7 @@ from benchcheck.report.assemble import assemble
 from benchcheck.report.examples import shown_prompts
 from benchcheck.report.page import clean, write_report
 from benchcheck.report.pictures import film_strip
+from benchcheck.run.accounting import Cost, note_cost
 from benchcheck.screen.prompts import INTROS
 from benchcheck.screen.steps import Sight
 from benchcheck.study import Study
@@ -84,6 +85,13 @@ def test_errors_warnings_costs_settings_and_citation(small: World) -> None:
     assert settings["protocol.seed"] == "42"
     assert settings["models.8b"] == "org/large"
     assert f"benchcheck, version {__version__}." in page.text
+
+
+def test_cached_tokens_stand_beside_the_tokens(small: World) -> None:
+    line = Cost(2, "alpha", 0, 1, 1, 2000, 1.0, 0, "org/large", "", ENGINE, AT, cached_tokens=1234)
+    note_cost(small.study, line)
+    rows = page_of(small.study).table("Step", "Model", "Engine")
+    assert [row[5] for row in rows if row[0] == "2"] == ["2,0001,234 cached"]
 
 
 def test_why_items_wait_is_counted_in_items_and_names_no_folder(tmp_path: Path) -> None:

@@ -175,7 +175,8 @@ where v.verdict = 'waiting' group by all order by items desc, status
 """
 _COSTS = """
 select step, model, revision, engine, version, dtype, device, count(*) as units, sum(items)::bigint as items,
-  sum(prompts)::bigint as prompts, sum(tokens)::bigint as tokens, sum(errors)::bigint as errors, sum(wall_s) as wall_s,
+  sum(prompts)::bigint as prompts, sum(tokens)::bigint as tokens, sum(cached_tokens)::bigint as cached,
+  sum(errors)::bigint as errors, sum(wall_s) as wall_s,
   sum(items) / nullif(sum(wall_s), 0) as items_per_s
 from runs group by all order by all
 """
