@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchcheck.config import Config
 from benchcheck.doctor.exam import Exam
 from benchcheck.doctor.examine import Case, compare_with, examine
 from benchcheck.doctor.findings import Finding, Verdict
@@ -244,6 +245,14 @@ def test_quick_asks_text_alone(case_of: Callable[..., Case], exam: Exam) -> None
     assert all(not prompt.frames for sitting in case.sittings for prompt in sitting.prompts)
     assert found["pictures are seen"].verdict is Verdict.SKIPPED
     assert failed(found) == set()
+
+
+def test_a_study_of_few_frames_has_no_sequences(case_of: Callable[..., Case], exam: Exam, config: Config) -> None:
+    case = case_of(Oracle(exam))
+    case.config = replace(config, frames=replace(config.frames, count=3))
+    found = {finding.name: finding for finding in examine(case)}
+    assert found["sequences are known"].verdict is found["every frame is seen"].verdict is Verdict.SKIPPED
+    assert found["pictures are seen"].verdict is Verdict.PASS
 
 
 def test_two_engines_that_agree_and_two_that_do_not(case_of: Callable[..., Case], exam: Exam) -> None:

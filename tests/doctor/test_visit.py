@@ -5,11 +5,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from benchcheck import cli
-from benchcheck.backends import Engine
+from benchcheck.backends import Backend, Engine, ModelSpec
 from benchcheck.doctor import visit as visits
 from benchcheck.doctor.exam import Exam
 from benchcheck.doctor.tail import Tail, open_tail
@@ -205,3 +206,26 @@ def test_the_real_kit_fails_models_that_know_a_made_up_world_alone(
     assert {"facts are known", *(() if flags else ("pictures are known", "sequences are known"))} <= failed
     # The stack itself is sound, and the doctor says so.
     assert not {"every prompt is answered", "label mass", "the prefill is continued"} & failed
+
+
+@pytest.mark.model
+def test_a_real_engine_that_leaves_the_prefill_out_is_caught_by_its_tokens(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its label mass hardly falls: a model that was taught to answer with a letter says one all the same."""
+    from benchcheck.backends import open_backend
+    from benchcheck.screen.prompts import PREFILL
+
+    def without(name: str, spec: ModelSpec) -> Backend:
+        backend: Any = open_backend(name, spec)
+        whole = backend._renderer.text
+        backend._renderer.text = lambda text, images: whole(text, images=images).removesuffix(PREFILL)
+        return cast(Backend, backend)
+
+    monkeypatch.setattr(visits, "open_backend", without)
+    file = tmp_path / "found.json"
+    assert run("doctor", "--model", "embedded:large", "--quick", "--json", file)[0] == 1
+    (found,) = json.loads(file.read_text(encoding="utf-8"))["models"]
+    verdicts = {check["check"]: check["verdict"] for check in found["checks"]}
+    assert verdicts["the prefill is continued"] == "fail"
+    assert verdicts["label mass"] == "pass"

@@ -28,6 +28,8 @@ _ALONE = 8
 """Prompts that are asked one by one."""
 _OPTIONS_ONLY = 12
 _SHARING = 4
+_LEAST_FRAMES = 4
+"""With fewer, what a sequence asks for may fall between the frames."""
 
 
 @dataclass(slots=True)
@@ -87,12 +89,17 @@ def examine(case: Case) -> list[Finding]:
         BackendError: the engine stopped answering.
     """
     findings = [_letters(case), *_text(case)]
+    pictures = ("pictures are known", "pictures are seen")
+    sequences = ("sequences are known", "every frame is seen", "the order of frames is seen")
     if case.quick:
-        reason = "--quick asks text alone"
-        names = ("pictures are known", "pictures are seen", "sequences are known", "every frame is seen")
-        findings += [not_applicable(name, reason) for name in (*names, "the order of frames is seen")]
+        findings += [not_applicable(name, "--quick asks text alone") for name in (*pictures, *sequences)]
     else:
-        findings += [*_one_frame(case), *_all_frames(case)]
+        findings += _one_frame(case)
+        if case.config.frames.count >= _LEAST_FRAMES:
+            findings += _all_frames(case)
+        else:
+            reason = f"the study shows fewer than {_LEAST_FRAMES} frames"
+            findings += [not_applicable(name, reason) for name in sequences]
     floor = case.config.protocol.mass_floor or 0.1
     return [
         checks.answered(case.sittings),
