@@ -2,7 +2,8 @@
 
 `FAKE_VLLM` in the environment says what it plays: words such as `delay=0.5`, `engine` (a child process, as vLLM has
 one), `die=oom`, `die-after=40` (requests), `deaf` (to SIGTERM), `mute` (never answers), `slow=0.01` (seconds a
-prompt). Its processes' ids are appended to the file `FAKE_VLLM_PIDS`. It imports the standard library only.
+prompt). Its processes' ids are appended to the file `FAKE_VLLM_PIDS`, what it was asked, as sha256 of the text, to
+`FAKE_VLLM_ASKED`. It imports the standard library only.
 """
 
 import hashlib
@@ -81,6 +82,7 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(float(self.play.get("slow", 0)))
         content = asked["messages"][0]["content"]
         text = content if isinstance(content, str) else content[-1]["text"]
+        note("FAKE_VLLM_ASKED", hashlib.sha256(text.encode()).hexdigest())
         top = letters(text)
         entry = {**max(top, key=lambda letter: letter["logprob"]), "top_logprobs": top}
         self.reply({"choices": [{"index": 0, "logprobs": {"content": [entry]}}], "usage": {}})
@@ -94,11 +96,11 @@ class Server(ThreadingHTTPServer):
         pass
 
 
-def note_pid(pid: int) -> None:
-    """Tell the test which process this is."""
-    if path := os.environ.get("FAKE_VLLM_PIDS"):
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(f"{pid}\n")
+def note(variable: str, line: str) -> None:
+    """Append a line to the file that an environment variable names: what the test reads later."""
+    if path := os.environ.get(variable):
+        with open(path, "ab", buffering=0) as file:
+            file.write(f"{line}\n".encode())
 
 
 def main(words: list[str]) -> None:
@@ -106,13 +108,13 @@ def main(words: list[str]) -> None:
     assert words[0] == "serve", words
     options = dict(itertools.pairwise(words[2:]))
     port, name = int(options["--port"]), options["--served-model-name"]
-    note_pid(os.getpid())
+    note("FAKE_VLLM_PIDS", str(os.getpid()))
     print(f"INFO fake vLLM: {name} on GPU {os.environ.get('CUDA_VISIBLE_DEVICES', 'none')}", flush=True)
     if "deaf" in play:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "engine" in play:
         engine = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-        note_pid(engine.pid)
+        note("FAKE_VLLM_PIDS", str(engine.pid))
     print("INFO loading weights", flush=True)
     time.sleep(float(play.get("delay", 0)))
     if "die" in play:
