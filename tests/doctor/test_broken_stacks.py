@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchcheck.config import Config
+from benchcheck.doctor import speed
 from benchcheck.doctor.exam import Exam
 from benchcheck.doctor.examine import Case, compare_with, examine
 from benchcheck.doctor.findings import Finding, Verdict
@@ -223,7 +224,9 @@ def test_tokens_are_counted_beside_the_checkpoints_own(case_of: Callable[..., Ca
     assert "continue_final_message" in found["the prefill is continued"].cure
 
 
-def test_shared_prefixes_are_counted_where_the_backend_says(case_of: Callable[..., Case], exam: Exam) -> None:
+def test_shared_prefixes_are_counted_where_the_backend_says(
+    case_of: Callable[..., Case], exam: Exam, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = Words()
     names = ("shared prefixes are reused", "a video's frames are computed once")
 
@@ -235,8 +238,10 @@ def test_shared_prefixes_are_counted_where_the_backend_says(case_of: Callable[..
     assert {found[name].verdict for name in names} == {Verdict.PASS}
     silent = Oracle(exam)
     silent.engine = replace(silent.engine, name="vllm")
+    monkeypatch.setattr(speed, "_LARGEST_BLOCK", 16)
     found = {one.name: one for one in examine(case_of(silent, tail=Tail(words, words)))}
     assert {found[name].verdict for name in names} == {Verdict.WARN}
+    assert "0 of " in found[names[1]].measured
 
 
 def test_quick_asks_text_alone(case_of: Callable[..., Case], exam: Exam) -> None:

@@ -67,11 +67,12 @@ def test_shareable_is_what_an_earlier_prompt_has_in_front(rows: list[list[int]])
     def shared(one: list[int], other: list[int]) -> int:
         return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
-    expected = sum(
+    expected = [
         min(max((shared(before, row) for before in rows[:number]), default=0), max(0, len(row) - 1))
         for number, row in enumerate(rows)
-    )
+    ]
     assert shareable(rows) == expected
+    assert shareable(rows, 2) == [count // 2 * 2 for count in expected]
 
 
 def test_hours_of_a_study() -> None:
@@ -87,7 +88,11 @@ def test_hours_of_a_study() -> None:
 
 
 def test_prefixes_that_are_not_shared_warn_and_never_fail() -> None:
-    assert speed.prefixes_shared(Sitting((), ()), 100, expected=True).verdict is Verdict.WARN
-    assert speed.prefixes_shared(Sitting((), ()), 100, expected=False).verdict is Verdict.SKIPPED
-    assert speed.prefixes_shared(Sitting((), ()), "none at hand", expected=True).measured == "none at hand"
-    assert speed.prefixes_shared(Sitting((), ()), 0, expected=True).verdict is Verdict.PASS
+    def judged(shared: list[int] | str, expected: bool = True) -> Finding:
+        return speed.prefixes_shared("x", Sitting((), ()), shared, expected)
+
+    assert judged([0, 200]).verdict is Verdict.WARN
+    assert judged([0, 200], expected=False).verdict is Verdict.SKIPPED
+    assert judged("none at hand").measured == "none at hand"
+    assert "prefixes of 96 tokens" in judged([0, 96]).measured
+    assert judged([]).verdict is Verdict.SKIPPED

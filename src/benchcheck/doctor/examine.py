@@ -28,6 +28,8 @@ _ALONE = 8
 """Prompts that are asked one by one."""
 _OPTIONS_ONLY = 12
 _SHARING = 4
+_BLOCK = 16
+"""Tokens of a cache block on a GPU: engines share whole ones."""
 _LEAST_FRAMES = 4
 """With fewer, what a sequence asks for may fall between the frames."""
 
@@ -145,15 +147,13 @@ def _text(case: Case) -> list[Finding]:
     again = _sat_again(case, 0, alone, whole)
     case.masses |= {"text": whole, "options": options}
     case.timed["text"] = whole
-    reported = stack.engine is not None and stack.engine.name in ("vllm", "server")
-    tokens: int | str = case.tail if isinstance(case.tail, str) else shareable([case.tail.ids(one) for one in prompts])
     cure = "continue the assistant's turn (continue_final_message), and use the checkpoint's own chat template"
     return [
         checks.token_counts("the prefill is continued", whole, case.counts(prompts), cure),
         checks.exam_passed("facts are known", whole, exam.facts, exam.wanted.facts),
         checks.letters_mean_options(whole),
         stability.same_again("text reads the same again", again),
-        speed.prefixes_shared(whole, tokens, reported),
+        _shared(case, "shared prefixes are reused", whole),
     ]
 
 
@@ -215,19 +215,24 @@ def _all_frames(case: Case) -> list[Finding]:
 
 
 def _videos_shared(case: Case, questions: Sequence[Question], count: int) -> Finding:
-    """Ask three questions of each of some videos, as a study does, and count what was computed once."""
-    prompts = [
-        prompt
-        for video in questions
-        for asked in questions[:3]
-        for prompt in prompts_of(asked.item, _ALL, case.config, video.frames)
-    ]
-    prompts = [replace(prompt, prefix=prompt.frames[0]) for prompt in prompts]
-    sitting = case.stack.read(prompts, count)
-    reported = case.stack.engine is not None and case.stack.engine.name in ("vllm", "server")
-    tokens: int | str = case.tail if isinstance(case.tail, str) else shareable([case.tail.ids(one) for one in prompts])
-    found = speed.prefixes_shared(sitting, tokens, reported)
-    return replace(found, name="a video's frames are computed once")
+    """Ask three questions of each of some videos, as a study does, and count what was computed once.
+
+    Their frames come in an order in which they were not shown before, so that no cache holds them yet.
+    """
+    prompts = []
+    for video in questions:
+        frames = [video.frames[number] for number in frame_order(f"{video.item.item_id}|fresh", count)]
+        asked = case.prompts(questions[:3], _ALL, [frames] * 3)
+        prompts += [replace(prompt, prefix=f"{video.item.frames_key}|fresh") for prompt in asked]
+    return _shared(case, "a video's frames are computed once", case.stack.read(prompts, count))
+
+
+def _shared(case: Case, name: str, sitting: Sitting) -> Finding:
+    """Compare the cached tokens with those that could have been shared."""
+    tail = case.tail
+    shared = tail if isinstance(tail, str) else shareable([tail.ids(one) for one in sitting.prompts], _BLOCK)
+    engine = case.stack.engine
+    return speed.prefixes_shared(name, sitting, shared, engine is not None and engine.name in ("vllm", "server"))
 
 
 def compare_with(case: Case, other: Stack, name: str) -> Finding:

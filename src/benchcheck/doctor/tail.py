@@ -93,10 +93,15 @@ def _folder(model: str, revision: str, download: bool) -> Path | str:
     return Path(found)
 
 
-def shareable(rows: Sequence[Sequence[int]]) -> int:
-    """Return how many tokens of prompts lie in a prefix that an earlier one of them has, the last token never."""
+def shareable(rows: Sequence[Sequence[int]], block: int = 1) -> list[int]:
+    """Return for each prompt how many of its first tokens an earlier one of them begins with, too.
+
+    Args:
+        rows: token ids of each prompt, in the order asked.
+        block: engines share whole blocks of so many tokens; the last token is always computed.
+    """
     seen: dict[tuple[int, int], int] = {}
-    total = 0
+    shared = []
     for row in rows:
         node, depth = 0, 0
         sharing = True
@@ -109,5 +114,5 @@ def shareable(rows: Sequence[Sequence[int]]) -> int:
             elif sharing:
                 depth += 1
             node = step
-        total += min(depth, max(0, len(row) - 1))
-    return total
+        shared.append(min(depth, max(0, len(row) - 1)) // block * block)
+    return shared

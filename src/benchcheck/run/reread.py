@@ -15,6 +15,7 @@ import numpy as np
 
 from benchcheck.config import step_key
 from benchcheck.errors import StudyError, UsageError
+from benchcheck.files import read_rows
 from benchcheck.pool.items import Item
 from benchcheck.run.local import Asked, Local
 from benchcheck.run.plan import Pool, Unit, load_pool, read_step, step_index
@@ -202,7 +203,7 @@ def _answers(study: Study, pool: Pool, step: Step) -> "pa.Table":
     import pyarrow.compute as pc
 
     key = step_key(study.config, step)
-    table = study.answers(step.number, f"status = 'ok' and step_key = '{key}'").table.select(list(_COLUMNS))
+    table = read_rows(study.step_files(step.number), _COLUMNS, f"status = 'ok' and step_key = '{key}'").table
     place = pc.index_in(table.column("item_id"), value_set=pool.item_id).combine_chunks()
     table = table.append_column("place", place)
     known = pc.equal(table.column("item_digest"), pool.digest.take(place))
