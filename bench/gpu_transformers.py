@@ -231,25 +231,35 @@ def synced() -> float:
     return time.perf_counter()
 
 
-def fused_norms(backend: TransformersBackend) -> None:
-    """Run every RMS norm of the language model as one kernel, which rounds to bfloat16 once and not twice."""
-    for module in backend._network.model.model.language_model.modules():
-        if type(module).__name__.endswith("RMSNorm"):
-            weight, eps = module.weight.detach(), module.variance_epsilon
-            module.forward = lambda x, w=weight, e=eps: torch.nn.functional.rms_norm(x, w.shape, w, e)
+def profile(book: Book, what: str, backend: TransformersBackend, prompts: Sequence[Prompt]) -> None:
+    """Say which kernels the device's time goes to, and for which share of the read it is busy."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as profiler
+
+    letters(backend, prompts)
+    with profiler(activities=[ProfilerActivity.CUDA if CUDA else ProfilerActivity.CPU]) as seen:
+        start = synced()
+        letters(backend, prompts)
+        seconds = synced() - start
+    time_of = {event.key[:60]: event.self_device_time_total / 1e6 for event in seen.key_averages()}
+    most = sorted(time_of.items(), key=lambda pair: -pair[1])[:14]
+    busy = sum(time_of.values()) / seconds
+    book.write(what, seconds=seconds, busy=busy, kernels={name: round(took / seconds, 4) for name, took in most})
 
 
 def tower(book: Book, name: str, backend: TransformersBackend, videos: Sequence[tuple[str, ...]]) -> None:
     """Milliseconds a video in the vision tower, with patches ready."""
-    patches = [frame for frames in videos[:2] for frame in backend._reader.take(frames)]
+    patches = [frame for frames in videos[:4] for frame in backend._reader.take(frames)]
     for way in ("kernel", "masks"):
         use(backend, way)
         backend._network.encode(patches)
         start = synced()
         for _ in range(3):
-            backend._network.encode(patches[:32])
-            backend._network.encode(patches[32:])
-        book.write(f"{name} vision tower, {way}", ms_per_video=(synced() - start) / 6 * 1e3)
+            backend._network.encode(patches)
+        book.write(f"{name} vision tower, {way}", ms_per_video=(synced() - start) / 12 * 1e3)
+        start = synced()
+        backend._network.encode(patches[:32])
+        book.write(f"{name} vision tower, {way}, one video at a time", ms_per_video=(synced() - start) * 1e3)
     use(backend, "kernel")
 
 
@@ -281,14 +291,9 @@ def measure(book: Book, folder: str, videos: Sequence[tuple[str, ...]], scale: f
 
         book.part(f"{name} ways", ways, 15)
 
-        def norms() -> None:
-            before, _ = letters(backend, text[:64])
-            fused_norms(backend)
-            book.write(f"{name} fused norms against the model's own", **apart(before, letters(backend, text[:64])[0]))
-            speed(book, f"{name} text, 4 orders, fused norms", backend, text[: len(text) // 2])
-
         book.part(f"{name} determinism", lambda: determinism(book, name, backend, text[:256] + many[:12]), 10)
-        book.part(f"{name} fused norms", norms, 8)
+        book.part(f"{name} profile", lambda: profile(book, f"{name} profile of text", backend, text[:512]), 5)
+        book.part(f"{name} profile", lambda: profile(book, f"{name} profile of 32 frames", backend, many[:24]), 5)
 
 
 def main() -> int:

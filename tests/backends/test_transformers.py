@@ -171,7 +171,7 @@ def test_a_gpu_that_fails_is_an_error_of_the_backend(backend, monkeypatch):
 
 
 def test_many_frames_go_through_the_tower_in_parts(backend, plain, video, monkeypatch):
-    monkeypatch.setattr("benchcheck.backends.window.VISION_PATCHES", 40)
+    monkeypatch.setattr(backend._network, "vision_patches", 40)
     assert_as_plain(backend, plain, frame_prompts(video(9, 6), 1))
 
 

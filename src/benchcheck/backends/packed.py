@@ -8,6 +8,7 @@ see in its own prompt.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -172,11 +173,17 @@ def mrope_positions(length: int, images: Sequence[tuple[int, int, int]]) -> Ints
         positions[:, token:first] = following + np.arange(first - token)
         following += first - token
         token = first + height * width
-        rows, columns = np.divmod(np.arange(height * width), width)
-        positions[:, first:token] = following + np.stack([np.zeros_like(rows), rows, columns])
+        positions[:, first:token] = following + _cells(height, width)
         following += max(height, width)
     positions[:, token:] = following + np.arange(length - token)
     return positions
+
+
+@lru_cache(maxsize=64)
+def _cells(height: int, width: int) -> Ints:
+    """Return int64 [3, height * width], (0, row, column) of each token of an image."""
+    rows, columns = np.divmod(np.arange(height * width), width)
+    return np.stack([np.zeros_like(rows), rows, columns])
 
 
 def plan_rows(prompts: Sequence[Ints], row_tokens: int) -> list[list[int]]:

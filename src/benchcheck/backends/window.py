@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Encoded", "Planned", "Seen", "Window", "rows_of"]
 
-VISION_PATCHES = 16_384
-"""Patches that go through the vision tower at once: 36 frames of 448 x 256."""
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -124,7 +121,7 @@ class Window:
         chunk: list[str] = []
         patches = 0
         for path, frame in self._unseen.items():
-            if chunk and patches + len(frame.values) > VISION_PATCHES:
+            if chunk and patches + len(frame.values) > network.vision_patches:
                 self._encode(network, chunk)
                 chunk, patches = [], 0
             chunk.append(path)
