@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchcheck.backends import ModelSpec
 from benchcheck.backends.gpus import visible_gpus
 from benchcheck.errors import BackendError, UsageError
 from benchcheck.run import local, processes
 from benchcheck.run.driver import screen
-from benchcheck.run.local import Asked, Assignment, Local, do_share, model_spec, share
+from benchcheck.run.local import Asked, Assignment, Local, do_share, flags_of, model_spec, share, subset, worker_command
 from benchcheck.run.plan import Unit, load_pool, units_of
 from benchcheck.screen.steps import LADDER
+from benchcheck.settings import EngineSettings
 from benchcheck.study import Study
 from studies import FakeBackend, Heard, framed_study, make_items, make_study, rows_on_disk
 
@@ -210,3 +213,83 @@ def test_each_worker_has_a_gpu_of_its_own(tiny_pool: Any, monkeypatch: pytest.Mo
         LADDER[1], units_of(load_pool(study), 3), todo, lambda *counts: told.append(counts)
     )
     assert sorted(told) == [(100, 4), (100, 4), (100, 7)]
+
+
+# How many workers, and who asks whom.
+
+
+@pytest.mark.parametrize(
+    ("backend", "gpus", "settings", "workers"),
+    [
+        ("scripted", "0,1", {}, 1),
+        ("transformers", "", {}, 1),
+        ("transformers", "3", {}, 1),
+        ("transformers", "0,1,2", {}, 3),
+        ("vllm", "0,1,2", {"gpus": 2}, 2),
+        ("server", "0,1,2", {}, 1),
+        ("server", "", {"endpoints": ("http://a:1/v1",)}, 1),
+        ("server", "", {"endpoints": ("http://a:1/v1", "http://b:1/v1")}, 2),
+    ],
+)
+def test_a_worker_a_gpu_or_endpoint_when_nobody_says(
+    study: Study, monkeypatch: pytest.MonkeyPatch, backend: str, gpus: str, settings: dict[str, Any], workers: int
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus)
+    asked = Asked(backend, EngineSettings(**settings))
+    assert Local(study, asked, 0).workers == workers
+    assert Local(study, asked, 5).workers == 5
+    assert Local(study, asked).workers == 1
+
+
+def test_more_gpus_than_there_are_is_refused(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    with pytest.raises(UsageError, match=r"gpus = 3 \(engine\.gpus, --gpus, NGPU\), but Allowed: 0 \(all\) to 2 here"):
+        Local(study, Asked("vllm", EngineSettings(gpus=3)), 0)
+
+
+@given(st.lists(st.integers(), unique=True, max_size=12), st.integers(1, 12))
+def test_endpoints_are_shared_out(numbers: list[int], workers: int) -> None:
+    endpoints = [f"http://host{number}/v1" for number in numbers]
+    parts = [subset(endpoints, number, workers) for number in range(workers)]
+    assert {endpoint for part in parts for endpoint in part} == set(endpoints)
+    if endpoints:
+        assert all(parts)
+    if 2 <= workers <= len(endpoints):
+        assert sum(map(len, parts)) == len(endpoints)
+
+
+def test_each_worker_asks_its_own_endpoints(tiny_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = tiny_pool(6)
+    ends = tuple(f"http://host:{port}/v1" for port in (1, 2, 3))
+    commands: list[list[str]] = []
+    monkeypatch.setattr(local, "run_workers", lambda _, workers, __: commands.extend(w.command for w in workers))
+    Local(study, Asked("server", EngineSettings(endpoints=ends, in_flight=5)), 2).run(
+        LADDER[1], units_of(load_pool(study), 2), frozenset(item.item_id for item in study.items()), lambda *_: None
+    )
+    asked = [[word for word in command if word.startswith(("endpoints=", "in_flight="))] for command in commands]
+    assert asked == [
+        ['endpoints=["http://host:1/v1", "http://host:3/v1"]', "in_flight=5"],
+        ['endpoints=["http://host:2/v1"]', "in_flight=5"],
+    ]
+
+
+def test_a_worker_is_told_what_the_run_changed_back(tiny_pool: Any) -> None:
+    """The file says 7, a flag of the run said 0, which is the default: the worker must not read 7."""
+    in_file = EngineSettings(in_flight=7)
+    assert flags_of(EngineSettings(), in_file) == ["--set", "in_flight=0"]
+    assert flags_of(in_file, in_file) == ["--set", "in_flight=7"]
+    assert flags_of(EngineSettings(), EngineSettings()) == []
+
+
+def test_workers_of_a_share_ask_that_share_alone(tmp_path: Path) -> None:
+    study = framed_study(tmp_path, make_items(a=20), protocol={"steps": [1]})
+    command = worker_command(study, Asked("scripted"), Assignment(1, 1, 2, pilot=9, shard=(2, 5)))
+    assert command[3:] == [
+        *("work", str(study.root), "--step", "1", "--backend", "scripted", "--pilot", "9", "--shard", "2/5"),
+        *("--tasks", "2", "--task", "1"),
+    ]
+    for task in (0, 1):
+        do_share(study, Asked("scripted"), Assignment(1, task, 2, shard=(2, 5)), lambda *_: None)
+    assert {row["item_id"] for row in rows_on_disk(study, 1)} == {
+        item for unit in units_of(load_pool(study), 5)[2] for item in unit.item_ids
+    }

@@ -76,10 +76,9 @@ def run_workers(
         for worker, error, log in zip(workers, errors, logs, strict=True):
             process = subprocess.Popen(worker.command, stdout=PIPE, stderr=PIPE, text=True, env=_environment(worker))
             processes.append(process)
-            readers.append(threading.Thread(target=_forward, args=(process.stdout, done), daemon=True))
-            readers.append(threading.Thread(target=_keep, args=(process.stderr, error, log), daemon=True))
-        for reader in readers:
-            reader.start()
+            for reads, what in ((_forward, (process.stdout, done)), (_keep, (process.stderr, error, log))):
+                readers.append(threading.Thread(target=reads, args=what, daemon=True))
+                readers[-1].start()
         running = len(workers)
         while running:
             watch()
@@ -116,8 +115,7 @@ def _joined() -> Iterator[list[threading.Thread]]:
         yield threads
     finally:
         for thread in threads:
-            if thread.ident is not None:
-                thread.join(timeout=5)
+            thread.join(timeout=5)
 
 
 def _environment(worker: Worker) -> dict[str, str]:
