@@ -69,6 +69,31 @@ def test_a_bar_shows_what_is_done_the_rate_and_the_errors(terminal: io.StringIO)
     assert bars._bars is None
 
 
+def test_what_is_waited_for_stands_in_the_bar_s_place_until_it_is_over(terminal: io.StringIO) -> None:
+    bars = console.Bars()
+    bars.step_begins(LADDER[1], 10, 0, 0)
+    assert bars._bars is not None
+    bars.waits("waiting for GPU 0: [red] loading" + "x" * 200)
+    waiting = bars._bars.tasks[0].description
+    assert waiting.startswith(r"waiting for GPU 0: \[red] loading")
+    assert len(waiting) < 90
+    bars.waits("")
+    assert bars._bars.tasks[0].description == "step 1 blind"
+    bars.close()
+
+
+def test_what_is_waited_for_is_a_line_now_and_then_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "_err", Console(stderr=True, force_terminal=False, width=200))
+    bars, now = console.Bars(), 100.0
+    monkeypatch.setattr(console.time, "monotonic", lambda: now)
+    for text in ("first", "second", "", "third"):
+        bars.waits(text)
+        now += 8
+    assert capsys.readouterr().err == "first\nthird\n"
+
+
 def test_a_bar_that_an_error_left_standing_is_taken_away(terminal: io.StringIO) -> None:
     bars = console.Bars()
     bars.step_begins(LADDER[2], 5, 2, 0)

@@ -1,5 +1,8 @@
 """Shares of a study do not overlap and leave nothing out."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +13,7 @@ from hypothesis import strategies as st
 from benchcheck.errors import UsageError
 from benchcheck.run.driver import screen
 from benchcheck.run.local import Asked, Local
-from benchcheck.run.plan import Pool, load_pool, units_of
+from benchcheck.run.plan import Pool, load_pool, survey, totals, units_of
 from benchcheck.run.shard import parse_shard, shard_flags, shard_units
 from studies import Heard, framed_study, make_items, rows_on_disk
 
@@ -86,3 +89,29 @@ def test_a_share_asks_only_its_own(tmp_path: Path) -> None:
     assert heard.begun[0][1] == len(asked) == heard.items
     screen(study, Local(study, Asked("scripted"), 2, shard=(1, 4)), Heard(), shard=(1, 4))
     assert {row["item_id"] for row in rows_on_disk(study, 1)} == own
+
+
+def test_two_shares_run_beside_each_other_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One names its share, the other finds it in the variables of a Slurm array."""
+    study = framed_study(tmp_path, make_items(a=14, b=6))
+    base = [sys.executable, "-m", "benchcheck", "screen", str(study.root), "--backend", "scripted", "--shard"]
+    array = {"SLURM_ARRAY_TASK_ID": "8", "SLURM_ARRAY_TASK_MIN": "7", "SLURM_ARRAY_TASK_MAX": "8"}
+    tasks = [
+        subprocess.Popen(
+            [*base, share], env=os.environ | more, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for share, more in (("0/2", {}), ("auto", array))
+    ]
+    try:
+        told = [task.communicate(timeout=120) for task in tasks]
+    finally:
+        for task in tasks:
+            task.kill()
+    assert [task.returncode for task in tasks] == [0, 0], told
+    for step in range(1, 7):
+        assert set(Counter(row["item_id"] for row in rows_on_disk(study, step)).values()) <= {1}
+    state = survey(study)
+    assert totals(state).remaining == 0
+    assert len(rows_on_disk(study, 1)) == 20
