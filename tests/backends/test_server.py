@@ -87,12 +87,15 @@ def test_the_widest_list_that_the_server_allows_is_taken(serve: Callable[..., Se
     assert {one.json["top_logprobs"] for one in server.asked} == {50}
 
 
+@pytest.mark.parametrize(
+    ("model", "said"), [("far/away", "far/away has no revision in the config"), ("/far/away", "no such model folder")]
+)
 def test_without_the_model_s_tokenizer_the_top_tokens_are_read(
-    serve: Callable[..., Server], caplog: pytest.LogCaptureFixture
+    serve: Callable[..., Server], caplog: pytest.LogCaptureFixture, model: str, said: str
 ) -> None:
-    server = serve(served="far/away")
-    assert kinds(ask(items(1), server, model="far/away")) == ["ok"] * 4
-    assert "far/away has no revision in the config" in caplog.text
+    server = serve(served=model)
+    assert kinds(ask(items(1), server, model=model)) == ["ok"] * 4
+    assert said in caplog.text
     assert all("logprob_token_ids" not in one.json for one in server.asked)
 
 

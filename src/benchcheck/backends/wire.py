@@ -1,6 +1,6 @@
 """One server over HTTP: kept connections, a limit of time for each request, one retry policy for errors with a name.
 
-aiohttp was chosen by measurement: 24 to 30 times the requests a second and core of httpx (docs/performance.md).
+aiohttp was chosen by measurement: 16 to 24 times the requests a second and core of httpx (docs/performance.md).
 """
 
 from __future__ import annotations
