@@ -1,9 +1,12 @@
+import json
+
 import numpy as np
 import pytest
 from plain_forward import Plain, assert_as_plain, frame_prompts, make_mixture, readings, text_prompts
 
 from benchcheck.backends import ModelSpec
 from benchcheck.backends.attention import FRAMES, TREE, DeviceLayout, attend_frames, attend_tree, bound, varlen
+from benchcheck.backends.network import _recipe
 from benchcheck.backends.packed import layout_of, pack
 from benchcheck.backends.transformers import TransformersBackend
 
@@ -151,3 +154,12 @@ def test_a_torch_without_the_function_has_no_kernel(monkeypatch):
     assert varlen() is not None
     monkeypatch.setitem(__import__("sys").modules, "torch.nn.attention.varlen", None)
     assert varlen() is None
+
+
+def test_frames_that_need_the_checkpoints_own_processor_have_no_recipe(damaged):
+    assert _recipe(damaged).patch == 16
+    path = damaged / "processor_config.json"
+    config = json.loads(path.read_text())
+    config["image_processor"]["resample"] = 2
+    path.write_text(json.dumps(config))
+    assert _recipe(damaged) is None

@@ -161,6 +161,21 @@ def test_short_memory_in_the_vision_tower_fails_its_prompts(backend, video, monk
     assert result == Failure("out_of_memory", "vision tower: CUDA out of memory.")
 
 
+def test_short_memory_in_the_vision_tower_halves_its_frames(backend, plain, video, monkeypatch):
+    encode, sizes = backend._network.encode, []
+
+    def short(patches):
+        sizes.append(len(patches))
+        if len(patches) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return encode(patches)
+
+    monkeypatch.setattr(backend._network, "encode", short)
+    backend._memory.clear()
+    assert_as_plain(backend, plain, frame_prompts(video(17, 7), 1))
+    assert sizes == [7, 3, 1, 2, 4, 2, 2]
+
+
 def test_a_gpu_that_fails_is_an_error_of_the_backend(backend, monkeypatch):
     def broken(rows, features):
         raise torch.AcceleratorError("CUDA error: unspecified launch failure")

@@ -95,7 +95,7 @@ class Network:
         self.use(attention.varlen() if self.device.type == "cuda" else None)
         self.vision_patches = 57_344 if self.device.type == "cuda" else 16_384
         """Patches that go through the vision tower at once: 128 or 36 frames of 448 x 256. With 36, an H200 that reads
-        videos with the 2B model is busy 43 % of the time: Python cannot start the tower's kernels as fast."""
+        8 videos with the 2B model is busy 43 % of the time: Python cannot start the tower's kernels as fast."""
         self.recipe: Recipe | None = None
         """How bytes are normalised, where frames come as bytes."""
         if self.device.type == "cuda":

@@ -132,8 +132,25 @@ class Window:
         return {self._numbers[path]: seen.features for path, seen in self._seen.items()}
 
     def _encode(self, network: Network, paths: Sequence[str]) -> None:
+        """Send frames through the tower; where memory is short, one half and then the other.
+
+        Raises:
+            OutOfMemoryError: there is none for a single frame.
+        """
+        import torch
+
         frames = [self._unseen[path] for path in paths]
-        features = network.encode(frames)
+        try:
+            features = network.encode(frames)
+        except torch.OutOfMemoryError:
+            if len(paths) == 1:
+                raise
+            features = []
+        if not features:  # outside the handler, whose traceback would keep the failed call's tensors alive
+            middle = len(paths) // 2
+            self._encode(network, paths[:middle])
+            self._encode(network, paths[middle:])
+            return
         for path, frame, feature in zip(paths, frames, features, strict=True):
             self._seen[path] = Seen(feature, frame.grid)
             self._memory.put(path, self._seen[path])
