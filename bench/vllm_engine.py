@@ -55,7 +55,7 @@ SIZES = {"text": 0, "unshared": 0, "single": 1, "frames": 32}
 class RandomWorker(LetterWorker):
     """The worker of the backend, with weights that make letters differ from prompt to prompt."""
 
-    def benchcheck_facts(self) -> dict[str, Any]:
+    def benchcheck_facts(self, asker: int) -> dict[str, Any]:
         """Draw the weights, then answer."""
         import torch
 
@@ -74,7 +74,7 @@ class RandomWorker(LetterWorker):
             if getattr(norm, "input_dtype", None) is not None:  # vLLM's dummy weights overwrite its constants too
                 norm.weight.fill_(2 / 255)
                 norm.bias.fill_(-1.0)
-        return super().benchcheck_facts()
+        return super().benchcheck_facts(asker)
 
 
 def words(chance: random.Random, low: int, high: int) -> str:

@@ -1,5 +1,11 @@
 """What runs inside vLLM's worker, on models of two versions in small: one that does as told, one that does not say."""
 
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -76,7 +82,7 @@ def worker(one, **config):
 
 def test_facts():
     one = model()
-    assert worker(one).benchcheck_facts() == {
+    assert worker(one).benchcheck_facts(os.getpid()) == {
         "device": "cpu",
         "dtype": "bfloat16",
         "encoder_cache": 77,
@@ -84,7 +90,7 @@ def test_facts():
     }
     extended = worker(one)
     extended.model_runner = SimpleNamespace(model=one)
-    assert extended.benchcheck_facts()["model"] == "Module"
+    assert extended.benchcheck_facts(os.getpid())["model"] == "Module"
 
 
 def test_a_head_that_sums_in_float32_is_left_alone():
@@ -177,3 +183,51 @@ def test_a_model_that_takes_no_patches_is_told():
     one = model()
     del one.visual
     assert worker(one).benchcheck_uint8(MEAN, STD, WIDTH)["pixels"] == "none"
+
+
+def lives(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_engine_ends_with_the_process_that_asked(layers):
+    """One layer: the worker is the core (a GPU). Two: the core's child (a CPU). Nothing else is ended."""
+    worker = "import os, sys, benchcheck.backends.vllm_worker as w; w._LOOK_S = 0.05; print(os.getpid(), flush=True); "
+    watch = worker + "w._end_after(int(sys.argv[1]), os.getppid())"
+    core = textwrap.dedent(
+        """
+        import os, subprocess, sys
+        print(os.getpid(), flush=True)
+        subprocess.run([sys.executable, "-c", sys.argv[2], sys.argv[1]])
+        """
+    )
+    asker = textwrap.dedent(
+        """
+        import os, subprocess, sys
+        print(os.getpid(), flush=True)
+        mine = str(os.getpid())
+        command = [sys.argv[2], mine] if sys.argv[1] == "1" else [sys.argv[3], mine, sys.argv[2]]
+        subprocess.run([sys.executable, "-c", *command])
+        """
+    )
+    outer = subprocess.Popen(
+        [sys.executable, "-c", asker, str(layers), watch, core],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        pids = [int(outer.stdout.readline()) for _ in range(layers + 1)]
+        assert all(map(lives, pids))
+        outer.kill()
+        outer.wait()
+        end = time.monotonic() + 60
+        while any(map(lives, pids)):
+            assert time.monotonic() < end, "a process is left"
+            time.sleep(0.02)
+    finally:
+        outer.kill()
+        outer.communicate()

@@ -142,9 +142,15 @@ class _Worker:
             pass_fds=settings["slots"],
             env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
         )
+
+    def greet(self, settings: Mapping[str, Any]) -> None:
+        """Wait until the worker is there, a second or two.
+
+        Raises:
+            BackendError: it is not.
+        """
         hello = self.ask(settings)
         if "hello" not in hello:
-            self.end()
             raise BackendError(
                 f"a decode worker cannot start: {hello['died']}. Cure: check that numpy, pillow and torch import in "
                 "this Python"
@@ -266,6 +272,11 @@ class Decoders:
         self._processes.add(worker)
         if self._closed:
             worker.process.kill()
+        try:
+            worker.greet(self._settings)
+        except BackendError:
+            self._dismiss(worker)
+            raise
         return worker
 
     def _dismiss(self, worker: _Worker) -> None:

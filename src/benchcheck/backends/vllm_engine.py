@@ -136,7 +136,7 @@ class Core:
         self.block = int(config.cache_config.block_size)
         self.max_tokens = int(config.model_config.max_model_len) - 1
         try:
-            self.facts = self._ask("benchcheck_facts")
+            self.facts = self._ask("benchcheck_facts", os.getpid())
             self._check_plan()
         except BaseException:
             self.close()
