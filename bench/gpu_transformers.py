@@ -10,7 +10,6 @@ the embedded checkpoint. What does not fit into `--seconds` is left out and said
 """
 
 import argparse
-import dataclasses
 import json
 import sys
 import tempfile
@@ -141,10 +140,10 @@ def use(backend: TransformersBackend, way: str) -> None:
     if way == "masks":
         core.language_model.config._attn_implementation = core.visual.config._attn_implementation = "sdpa"
         backend._network.kernel = None
-        backend.budget = dataclasses.replace(Budget.of(device), row_tokens=1024)
+        backend.budget = Budget.of(device, masks=True)
     else:
         backend._network.use(varlen() if CUDA else None)
-        backend.budget = Budget.of(device)
+        backend.budget = Budget.of(device, masks=not CUDA)
 
 
 def letters(backend: TransformersBackend, prompts: Sequence[Prompt], *, cold: bool = True) -> tuple[Letters, int]:

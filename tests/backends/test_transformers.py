@@ -325,3 +325,9 @@ def test_questions_of_a_video_share_it_where_one_prompt_is_longer_than_a_window(
     results = readings(backend, frame_prompts(video(0, 32), 3))
     assert results[0].prompt_tokens > 200
     assert sum(nodes) < 1.5 * results[0].prompt_tokens
+
+
+def test_masks_bound_the_rows_of_a_gpu(backend):
+    assert backend.budget == Budget.of("cpu", masks=True)
+    masked, unmasked = (Budget.of("cuda", masks=masks) for masks in (True, False))
+    assert masked.row_tokens < unmasked.row_tokens == unmasked.batch_tokens

@@ -43,7 +43,7 @@ class Budget:
 
     Measured on the CPU with the embedded checkpoint, 78-token prompts of four orders, one thread: rows of 200 nodes, 4
     side by side, read 204 prompts a second, one row of 800 reads 180 and one of 3,200 only 66, since a mask is
-    quadratic. A GPU has no mask: there a row is a whole batch, so that all its prompts share what they begin with.
+    quadratic. Without masks, on a GPU, a row is a whole batch, so that all its prompts share what they begin with.
     """
 
     row_tokens: int
@@ -59,9 +59,11 @@ class Budget:
     """Prompts that are tokenised together, while the frames of as many behind them are being decoded."""
 
     @classmethod
-    def of(cls, device: str) -> Budget:
-        """Return the budget for a device type."""
-        return cls(16_384, 16_384, 32_768, 2 << 30, 96) if device == "cuda" else cls(256, 1024, 1024, 256 << 20)
+    def of(cls, device: str, *, masks: bool) -> Budget:
+        """Return the budget for a device type, where attention needs masks or not."""
+        if device == "cuda":
+            return cls(1024 if masks else 16_384, 16_384, 32_768, 2 << 30, 96)
+        return cls(256, 1024, 1024, 256 << 20)
 
 
 class TransformersBackend:
@@ -95,7 +97,7 @@ class TransformersBackend:
         self._network = Network(folder, exact_head=spec.preset == "exact")
         self._reader = self._source(folder, spec.settings.decode_workers)
         self._readout = Readout(spec.preset, tokens, variants)
-        self.budget = Budget.of(self._network.device.type)
+        self.budget = Budget.of(self._network.device.type, masks=self._network.kernel is None)
         self._memory: Memory[Seen] = Memory(self.budget.memory_bytes, Seen.size)
         self._workers = ThreadPoolExecutor(self._network.workers, thread_name_prefix="batches")
         self.engine = Engine("transformers", version, self._network.dtype_name, self._network.device_name, revision)
