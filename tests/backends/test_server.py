@@ -323,6 +323,37 @@ def test_ctrl_c_leaves_no_thread_and_says_nothing(serve: Callable[..., Server]) 
     assert (out, err) == ("interrupted 1\n", "")
 
 
+def test_a_reader_that_is_forgotten_disturbs_no_other(serve: Callable[..., Server]) -> None:
+    backend = ServerBackend(spec(serve()))
+    forgotten = backend.read(items(50))
+    next(forgotten)
+    other = backend.read(items(20))
+    first = next(other)
+    forgotten.close()
+    assert len({first.index, *(outcome.index for outcome in other)}) == 80
+    last = backend.read(items(50))
+    next(last)
+    backend.close()
+    last.close()
+
+
+def test_outcomes_do_not_wait_for_prompts_that_are_slow_to_come(serve: Callable[..., Server]) -> None:
+    answered = 0
+
+    def slowly() -> Iterator[Prompt]:
+        for number, prompt in enumerate(items(3)):
+            if number == 8:
+                while not answered:  # the frames of the ninth take their time
+                    time.sleep(0.01)
+                    yield prompt
+            yield prompt
+
+    backend = ServerBackend(spec(serve()))
+    for _ in backend.read(slowly()):
+        answered += 1
+    assert answered >= 12
+
+
 def test_an_error_in_the_prompts_reaches_the_reader(serve: Callable[..., Server]) -> None:
     def broken() -> Iterator[Prompt]:
         yield from items(1)

@@ -1,6 +1,8 @@
 """The server backend on servers that cannot be used, fail on a prompt, or fall in the middle of a run."""
 
+import contextlib
 import math
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,10 +24,11 @@ from backends.endpoint import (
     completion,
     refusal,
 )
-from benchcheck.backends import ModelSpec, Outcome, endpoint
+from benchcheck.backends import ModelSpec, Outcome, endpoint, wire
 from benchcheck.backends.checkpoint import EMBEDDED
 from benchcheck.errors import BackendError, MissingExtraError, ModelRefusedError, UsageError
 from benchcheck.screen.prompts import Prompt
+from benchcheck.settings import EngineSettings
 
 HTML = b"<!DOCTYPE html><html><head><title>502 Bad\nGateway</title></head></html>"
 
@@ -142,6 +145,25 @@ def test_an_endpoint_that_is_down(serve: Callable[..., Server]) -> None:
     server.kill()
     with pytest.raises(BackendError, match=rf"no endpoint answers: http://127.0.0.1:{server.port}/v1: .*Cure: start"):
         ServerBackend(spec(server))
+
+
+def test_a_machine_that_takes_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "CONNECT_S", 0.3)
+    with socket.socket() as full, contextlib.ExitStack() as callers:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):
+            caller = callers.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        with pytest.raises(BackendError, match=r"no endpoint answers: .*no connection within 0\.3 s"):
+            ServerBackend(ModelSpec(MODEL, settings=EngineSettings(endpoints=(url,))))
+
+
+def test_a_server_that_hangs_at_the_start(serve: Callable[..., Server]) -> None:
+    with pytest.raises(BackendError, match=r"no endpoint answers: .*no reply within 0\.2 s"):
+        ServerBackend(spec(serve(lambda request: HANG), timeout_s=0.2))
 
 
 def test_no_endpoint_at_all() -> None:

@@ -116,8 +116,10 @@ class FrontDesk:
         self._results = results
         self._wait_or_give_up()
 
-    async def end(self) -> None:
-        """Give up all jobs."""
+    async def end(self, results: object = None) -> None:
+        """Give up all jobs; with `results`, only those of the reader that began with them."""
+        if results is not None and results is not self._results:
+            return
         self._results = None
         self.board.clear()
         self._stop_waiting()

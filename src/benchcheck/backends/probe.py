@@ -41,6 +41,10 @@ _TOP = 20
 _WIDTHS = (100, 50, 20, 10, 5)
 """Widths of `top_logprobs` that are tried for exact reading where ids cannot be asked for: the more, the fewer letters
 are missing."""
+_QUICK_S = 30.0
+"""A question that needs no model is answered within this."""
+_SLOW_S = 180.0
+"""The first completion may have to wait for kernels to compile: 27 s on a CPU."""
 _MASS_FLOOR = 0.10
 _AGREE_NATS = 0.5
 """Two readings of one prompt in bfloat16 were seen to differ by 0.09."""
@@ -114,7 +118,7 @@ async def probe(wire: Wire, wanted: Wanted) -> Ability:
 
 async def _served(wire: Wire, wanted: Wanted) -> tuple[str, str]:
     """Return the model's name at a server and who made the server, where it says so."""
-    answer = await wire.once("GET", f"{wire.url}/models")
+    answer = await wire.once("GET", f"{wire.url}/models", timeout_s=min(_QUICK_S, wire.timeout_s))
     if answer.status != 200:
         refusal = parse_refusal(answer.status, answer.body)
         if refusal.kind == "absent":  # it has no list; the first completion will tell
@@ -137,7 +141,7 @@ async def _served(wire: Wire, wanted: Wanted) -> tuple[str, str]:
 
 
 async def _version(wire: Wire, owner: str) -> str:
-    answer = await wire.once("GET", f"{wire.root}/version")
+    answer = await wire.once("GET", f"{wire.root}/version", timeout_s=min(_QUICK_S, wire.timeout_s))
     said = (json_object(answer.body) or {}).get("version") if answer.status == 200 else None
     # The list of models says who serves; /version is vLLM's own address.
     return " ".join([owner or "vllm", said]) if isinstance(said, str) else owner or "unknown"
@@ -148,7 +152,7 @@ async def _check_tokenizer(wire: Wire, served: str, wanted: Wanted) -> None:
     if wanted.vocabulary is None:
         return
     body = json.dumps({"model": served, "prompt": _TOKENIZED, "add_special_tokens": False}).encode()
-    answer = await wire.once("POST", f"{wire.root}/tokenize", (body,))
+    answer = await wire.once("POST", f"{wire.root}/tokenize", (body,), min(_QUICK_S, wire.timeout_s))
     tokens = (json_object(answer.body) or {}).get("tokens") if answer.status == 200 else None
     if isinstance(tokens, list) and tokens != wanted.vocabulary.encode(_TOKENIZED):
         raise ModelRefusedError(
@@ -164,10 +168,11 @@ class _Questions:
         self.wire = wire
         self.served = served
         self.wanted = wanted
+        self.limit = min(_SLOW_S, wire.timeout_s)
 
     async def ask(self, asked: Mapping[str, Any], images: Sequence[bytes] = ()) -> Listed | Refusal | Failure:
         """Return what the server says to the specimen."""
-        answer = await self.wire.complete(opening_of(self.served, asked), content_of(SPECIMEN, images))
+        answer = await self.wire.complete(opening_of(self.served, asked), content_of(SPECIMEN, images), self.limit)
         if answer.status != 200:
             return parse_refusal(answer.status, answer.body)
         return parse_reply(answer.body)
@@ -246,7 +251,7 @@ class _Questions:
         """Return how many tokens the specimen has with other assistant turns; 0 where the server does not say."""
         body = {"model": self.served, "max_tokens": 1, "temperature": 0.0, **asked}
         sent = json.dumps(body | {"messages": [{"role": "user", "content": SPECIMEN}, *turns]}).encode()
-        answer = await self.wire.once("POST", f"{self.wire.url}/chat/completions", (sent,))
+        answer = await self.wire.once("POST", f"{self.wire.url}/chat/completions", (sent,), self.limit)
         usage = (json_object(answer.body) or {}).get("usage") if answer.status == 200 else None
         count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
         return count if isinstance(count, int) else 0

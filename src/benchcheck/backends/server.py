@@ -106,22 +106,22 @@ class ServerBackend:
         self._loop.call(self._desk.begin(results))
         try:
             while True:
-                while under_way < ahead:
-                    batch, done = _next_batch(jobs, ahead - under_way)
+                batch, done = _next_batch(jobs, ahead - under_way)
+                if batch:
                     self._loop.post(self._desk.accept, batch)
                     under_way += len(batch)
-                    yield from done
-                    if not batch and not done:
-                        break
-                if not under_way:
+                yield from done
+                more = bool(batch or done)
+                if not (more or under_way):
                     return
-                for result in _ready(results):
+                for result in _ready(results, wait=not more or under_way >= ahead):
                     if isinstance(result, BaseException):
                         raise result
                     under_way -= 1
                     yield result
         finally:
-            self._loop.call(self._desk.end())
+            if self._loop.running:
+                self._loop.call(self._desk.end(results))
             self._frames.clear()
 
     def _jobs(self, prompts: Iterable[Prompt]) -> Iterator[Job | Outcome]:
@@ -205,9 +205,9 @@ def _next_batch(jobs: Iterator[Job | Outcome], most: int) -> tuple[list[Job], li
     return batch, done
 
 
-def _ready(results: SimpleQueue[Value]) -> list[Value]:
-    """Wait for a result and return all that are there."""
-    found = [results.get()]
+def _ready(results: SimpleQueue[Value], *, wait: bool) -> list[Value]:
+    """Return all results that are there; with `wait`, at least one."""
+    found = [results.get()] if wait else []
     try:
         while True:
             found.append(results.get_nowait())

@@ -24,6 +24,8 @@ WAITS = 5
 FIRST_WAIT_S = 0.5
 """The first of those waits, doubled each time, where the server does not say how long."""
 LONGEST_WAIT_S = 60.0
+CONNECT_S = 15.0
+"""A machine that does not take a connection within this is down."""
 KEEP_ALIVE_S = 4.0
 """Idle connections are closed before uvicorn, under vLLM, closes them at 5 s: a request on its way would be lost."""
 _BUSY = frozenset({429, 502, 503, 504})
@@ -120,7 +122,7 @@ class Wire:
         """
         import aiohttp
 
-        limit = aiohttp.ClientTimeout(total=timeout_s or self.timeout_s)
+        limit = aiohttp.ClientTimeout(total=timeout_s or self.timeout_s, sock_connect=CONNECT_S)
         size = sum(map(len, pieces))
         headers = {"Content-Type": "application/json", "Content-Length": str(size)} if pieces else {}
         data = (_stream(pieces) if size >= _WHOLE else b"".join(pieces)) if pieces else None
@@ -129,6 +131,8 @@ class Wire:
                 method, url, data=data, headers=headers, timeout=limit, allow_redirects=False
             ) as reply:
                 return Answer(reply.status, await reply.read(), reply.headers.get("Retry-After", ""))
+        except aiohttp.ConnectionTimeoutError as error:
+            raise UnreachableError(f"no connection within {min(CONNECT_S, timeout_s or self.timeout_s):g} s") from error
         except TimeoutError as error:  # before OSError, of which it is one
             raise HungError(f"no reply within {timeout_s or self.timeout_s:g} s") from error
         except aiohttp.ClientConnectorError as error:
