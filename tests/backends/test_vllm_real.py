@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from benchcheck.backends import ModelSpec
+from benchcheck.backends.patches import Recipe
+from benchcheck.backends.vllm import _plan as make_plan
 from benchcheck.screen.prompts import INTROS, Prompt, option_orders, render_text
 from benchcheck.screen.readings import MISSING_LOGPROB, Reading
 from benchcheck.screen.steps import Sight
@@ -210,6 +212,23 @@ def test_no_process_is_left_when_the_parent_is_killed(ask, model_folder):
     while any(lives(pid) for pid in seen["pids"]):
         assert time.monotonic() < end, "vLLM's engine outlived its parent"
         time.sleep(0.2)
+
+
+def test_the_encoder_cache_that_is_asked_for_keeps_frames_shared(environment, model_folder):
+    """vLLM's own scheduler, without a model: with the cache that it would take, questions share no frames."""
+    spec = ModelSpec(str(model_folder), images=32)
+    plan = make_plan(spec, 262_144, Recipe(16, 2, 65_536, 16_777_216, (0.5,) * 3, (0.5,) * 3))
+    script = Path(__file__).with_name("vllm_scheduler.py")
+
+    def tokens(encoder_cache):
+        command = [environment, script, model_folder, str(plan.batch_tokens), str(encoder_cache)]
+        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=900)
+        return float(found.stdout.splitlines()[-1])
+
+    prompt, own = 3 + 32 * 114 + 117, 117
+    shared = prompt + 2 * own
+    assert shared <= tokens(plan.encoder_cache) < shared + 3 * 16
+    assert tokens(plan.batch_tokens) > 2 * shared
 
 
 def safely(path):
