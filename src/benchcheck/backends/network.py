@@ -92,7 +92,9 @@ class Network:
         self.workers = 2 if self.device.type == "cuda" else min(2, self._threads) if self.small else 1
         if self.small:
             torch.set_num_threads(1)
-        self.use(attention.varlen() if self.device.type == "cuda" else None)
+        # The kernel is flash attention, which runs from compute capability 8.0 (A100) on.
+        fit = self.device.type == "cuda" and torch.cuda.get_device_capability() >= (8, 0)
+        self.use(attention.varlen() if fit else None)
         self.vision_patches = 57_344 if self.device.type == "cuda" else 16_384
         """Patches that go through the vision tower at once: 128 or 36 frames of 448 x 256. With 36, an H200 that reads
         8 videos with the 2B model is busy 43 % of the time: Python cannot start the tower's kernels as fast."""
