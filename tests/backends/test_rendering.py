@@ -2,6 +2,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from benchcheck.backends.rendering import ControlTokenError, Renderer
 from benchcheck.errors import ModelRefusedError
@@ -83,3 +85,33 @@ def test_a_tokenizer_that_cannot_be_read_is_refused_in_one_line(damaged):
     with pytest.raises(ModelRefusedError, match="the tokenizer cannot be loaded") as raised:
         Renderer(damaged)
     assert "\n" not in str(raised.value)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text(max_size=40), st.integers(0, 3))
+def test_the_template_is_not_run_for_every_prompt_and_gives_the_same(renderer, text, images):
+    content = [{"type": "image"} for _ in range(images)] + [{"type": "text", "text": text}]
+    turns = [{"role": "user", "content": content}]
+    want = renderer._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True) + "Answer:"
+    assert renderer.text(text, images=images) == want
+
+
+def test_a_template_that_changes_the_text_is_run_for_every_prompt(damaged):
+    path = damaged / "chat_template.jinja"
+    template = path.read_text()
+    assert "['text']" in template
+    path.write_text(template.replace("['text']", "['text'] | trim"))
+    renderer = Renderer(damaged)
+    assert "user\na  b<|im_end|>" in renderer.text("  a  b \n", images=0)
+
+
+def test_many_prompts_are_rendered_as_one_by_one(renderer):
+    prompts = [Prompt(f"p{n}", 3, (0, 1), f"What is {n}?", ("f",) * n) for n in range(4)]
+    sizes = [[(n + 1, 2)] * n for n in range(4)]
+    together = renderer.render_all(prompts, sizes)
+    for prompt, size, one in zip(prompts, sizes, together, strict=True):
+        alone = renderer.render(prompt, size)
+        assert one.ids.tolist() == alone.ids.tolist()
+        assert one.images == alone.images
+    assert renderer.render_all([], []) == []
+    assert together[2].ids.tolist().count(renderer.image_token) == 2 * 6
