@@ -261,3 +261,16 @@ def test_several_images_of_a_prompt_are_not_cut_into_tiles_by_llava_onevision(ma
     assert one["batch_num_images"].tolist() == [1]
     assert two["batch_num_images"].tolist() == [2]
     assert one["pixel_values"].shape[1] > 1 == two["pixel_values"].shape[1]
+
+
+def test_a_model_in_bfloat16_has_a_float32_head(made, family, video):
+    """As on a GPU; on a CPU only the types are the same."""
+    opened = open_backend("transformers", ModelSpec(str(made[family])))
+    prompts = text_prompts(1)[:1] + frame_prompts(video(0, 2), 1)
+    exact = readings(opened, prompts)
+    opened._model, opened._dtype = opened._model.to(torch.bfloat16), torch.bfloat16
+    opened._exact_head()
+    assert opened._model.get_output_embeddings()(torch.zeros(1, 32, dtype=torch.bfloat16)).dtype is torch.float32
+    for one, other in zip(exact, readings(opened, prompts), strict=True):
+        assert one.letters.logprobs == pytest.approx(other.letters.logprobs, abs=0.02)
+    opened.close()
