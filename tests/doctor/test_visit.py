@@ -105,6 +105,13 @@ def test_wrong_use_is_one_line(run: Run, arguments: tuple[str, ...], words: str)
     assert "doctor:" not in out
 
 
+def test_a_folder_may_have_an_at_sign_in_its_name(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "my@model").mkdir()
+    code, _, err = run("doctor", "--model", tmp_path / "my@model", "--quick")
+    assert code == 2
+    assert "my@model: no config.json" in err
+
+
 def test_stacks_are_named_by_what_tells_them_apart() -> None:
     assert name_of(Asked("vllm", EngineSettings(quantization="fp8"))) == "vllm fp8"
     assert name_of(Asked("server", EngineSettings(endpoints=("http://a:1/v1",)))) == "server http://a:1/v1"

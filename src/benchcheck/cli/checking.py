@@ -61,7 +61,7 @@ def doctor(
     if opened is not None:
         diagnoses = visit_study(opened, wish)
     else:
-        name, _, revision = model.partition("@")
+        name, _, revision = (model, "", "") if Path(model).is_dir() else model.partition("@")
         config = config_of(name, revision)
         diagnoses = [visit(config, config.steps[0], ".", wish)]
     for diagnosis in diagnoses:

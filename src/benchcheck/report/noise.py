@@ -22,9 +22,11 @@ def _line(found: StepNoise) -> str:
     """What was measured, and what follows for the step's verdicts."""
     noise, step = found.noise, found.step
     engines = f" (by {' and by '.join(found.engines)})" if len(found.engines) > 1 else ""
+    letters = noise.letters
+    moved = f"{letters.mean:.2g} nats on average, 95 % within {letters.p95:.2g}, {letters.most:.2g} at most"
     return (
         f"noise of step {step.number} {step.name}: {noise.items:,} items read again{engines}, letters moved by "
-        f"{noise.letters.most:.2g} nats at most, mean margins by {noise.margins.most:.2g}, {noise.flips:,} verdicts "
+        f"{moved}, mean margins by {noise.margins.most:.2g} at most, {noise.flips:,} verdicts "
         f"differed; {found.near:,} of {found.answered:,} answered items lie within {noise.band:.2g} nats of the "
         f"threshold, {found.unsure:,} verdicts could change (up to {noise.beyond.high:.1%} of items may move further)"
     )
