@@ -28,8 +28,6 @@ _ALONE = 8
 """Prompts that are asked one by one."""
 _OPTIONS_ONLY = 12
 _SHARING = 4
-_BLOCK = 16
-"""Tokens of a cache block on a GPU: engines share whole ones."""
 _LEAST_FRAMES = 4
 """With fewer, what a sequence asks for may fall between the frames."""
 
@@ -229,10 +227,12 @@ def _videos_shared(case: Case, questions: Sequence[Question], count: int) -> Fin
 
 def _shared(case: Case, name: str, sitting: Sitting) -> Finding:
     """Compare the cached tokens with those that could have been shared."""
-    tail = case.tail
-    shared = tail if isinstance(tail, str) else shareable([tail.ids(one) for one in sitting.prompts], _BLOCK)
-    engine = case.stack.engine
-    return speed.prefixes_shared(name, sitting, shared, engine is not None and engine.name in ("vllm", "server"))
+    tail, engine = case.tail, case.stack.engine
+    reported = engine is not None and engine.name in ("vllm", "server")
+    # Engines share whole blocks: of 16 tokens on a GPU, of 128 where vLLM runs on a CPU.
+    block = 128 if reported and engine is not None and engine.device == "cpu" else 16
+    shared = tail if isinstance(tail, str) else shareable([tail.ids(one) for one in sitting.prompts], block)
+    return speed.prefixes_shared(name, sitting, shared, reported)
 
 
 def compare_with(case: Case, other: Stack, name: str) -> Finding:

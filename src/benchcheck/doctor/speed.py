@@ -17,7 +17,7 @@ _SECONDS: Mapping[str, Limits] = {
 """Seconds a prompt. Decision (D): at 1 s a text prompt, 300,000 items in four orders take two weeks of one engine."""
 _SHARED = Limits(good=0.9, fair=0.5)
 _LARGEST_BLOCK = 128
-"""Tokens of a cache block of vLLM on a CPU; on a GPU it is 16. Nothing shorter is shared."""
+"""Tokens of a cache block of vLLM on a CPU, which a server may run on unseen. Nothing shorter is shared."""
 
 
 @dataclass(frozen=True, slots=True)
