@@ -1,9 +1,9 @@
 """Attention over packed sequences, without masks and without padding.
 
-One kernel takes sequences of any lengths laid behind each other, as `torch.nn.attention.varlen` has it (torch
-2.11 and 2.13 were tried). `attend_tree` runs token trees through it (`packed.Layout`), `attend_frames` the frames of a vision tower; both
-are given to `transformers` as attention functions by name (`install`). What a GPU spends on attention is then the
-pairs that see each other: no mask of nodes x nodes is built, and no frame waits for a loop over frames.
+One kernel takes sequences of any lengths laid behind each other, as `torch.nn.attention.varlen` has it (run on a GPU
+with torch 2.11). `attend_tree` runs token trees through it (`packed.Layout`), `attend_frames` the frames of a vision
+tower; both are given to `transformers` as attention functions by name (`install`). What a GPU spends on attention is
+then the pairs that see each other: no mask of nodes x nodes is built, and nothing loops over frames.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def varlen() -> Kernel | None:
 def bound(attention: Callable[..., Any]) -> Kernel | None:
     """Return `torch.nn.attention.varlen.varlen_attn` as a `Kernel`, or None where it cannot be called so.
 
-    Its keywords differ between versions of torch: causal attention is `is_causal` or a window of (-1, 0), and shared key
-    heads are said by `enable_gqa` (2.13) or not at all, while the kernel below takes them all along.
+    Its keywords differ between versions of torch: causal attention is `is_causal` or a window of (-1, 0), and shared
+    key heads are said by `enable_gqa` (2.13) or not at all, while the kernel below takes them all along.
     """
     takes = inspect.signature(attention).parameters
     if "scale" not in takes or not {"window_size", "is_causal"} & set(takes):
