@@ -202,6 +202,7 @@ REFUSALS = {
     ],
     "too_many_images": [(400, {"error": {"message": "At most 0 image(s) may be provided in one prompt."}})],
     "undecodable_frames": [(400, {"error": {"message": "Failed to load image: cannot identify image file"}})],
+    "too_large": [(413, {}), (413, {"detail": "Request Entity Too Large"})],
     "logprobs": [(400, {"error": {"message": "Requested sample logprobs of 21, which is greater than max"}})],
     "key": [(401, {"error": "Unauthorized"}), (403, {})],
     "absent": [(404, {"error": {"message": "The model `x` does not exist."}}), (405, {"detail": "Method Not Allowed"})],

@@ -24,7 +24,7 @@ from backends.endpoint import (
     completion,
     refusal,
 )
-from benchcheck.backends import ModelSpec, Outcome, endpoint, wire
+from benchcheck.backends import ModelSpec, Outcome, desk, endpoint, wire
 from benchcheck.backends.checkpoint import EMBEDDED
 from benchcheck.errors import BackendError, MissingExtraError, ModelRefusedError, UsageError
 from benchcheck.screen.prompts import Prompt
@@ -134,6 +134,8 @@ def test_frames_that_the_server_does_not_take(serve: Callable[..., Server]) -> N
         ServerBackend(spec(serve(no_frames), images=4))
     with pytest.raises(UsageError, match=r"Cure: start it with a larger --max-model-len"):
         ServerBackend(spec(serve(short), images=4))
+    with pytest.raises(UsageError, match=r"status 413: an HTML page.*Cure: raise the limit of request bodies"):
+        ServerBackend(spec(serve(lambda request: Reply(b"<html>", 413) if request.frames else None), images=4))
     with pytest.raises(BackendError, match="status 500"):
         ServerBackend(spec(serve(lambda request: Reply(b"", 500) if request.frames else None), images=1))
     with pytest.raises(BackendError, match="no JSON"):
@@ -356,16 +358,22 @@ def test_a_server_that_is_down_at_the_start_is_left_out_and_may_come_later(
     assert late.asked
 
 
-def test_the_last_server_dies_and_comes_back(serve: Callable[..., Server], caplog: pytest.LogCaptureFixture) -> None:
-    server = serve(dying(30))
-    backend = ServerBackend(spec(server, in_flight=4))
-    outcomes: list[Outcome] = []
-    for outcome in backend.read(items(20)):
-        outcomes.append(outcome)
-        if len(outcomes) == 20:
+def test_the_last_server_dies_and_comes_back(
+    serve: Callable[..., Server], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "GRACE_S", 60.0)
+    once = dying(30)
+
+    def dies_for_a_while(request: Request) -> Answer | None:
+        answer = once(request)
+        if answer == DIE:
             threading.Timer(0.4, server.revive).start()
-    assert kinds([outcome.result for outcome in outcomes]) == ["ok"] * 80
-    assert "is back" in caplog.text
+        return answer
+
+    server = serve(dies_for_a_while)
+    assert kinds(ask(items(20), server, in_flight=4)) == ["ok"] * 80
+    assert f"{server.url} is down" in caplog.text
+    assert f"{server.url} is back" in caplog.text
 
 
 def test_when_none_is_left_the_run_ends_and_items_are_not_blamed(serve: Callable[..., Server]) -> None:
@@ -415,8 +423,9 @@ def test_a_server_that_answers_500_to_all_is_down_not_its_prompts(serve: Callabl
 
 
 def test_a_server_that_comes_back_as_another_is_not_asked(
-    serve: Callable[..., Server], caplog: pytest.LogCaptureFixture
+    serve: Callable[..., Server], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(desk, "GRACE_S", 60.0)
     changed, other = serve(), serve()
     backend = ServerBackend(spec(changed, other, in_flight=2))
     changed.served = "other/model"

@@ -35,7 +35,7 @@ __all__ = ["Desk", "Endpoint", "Job"]
 FIRST_LOOK_S = 0.5
 """A server that fell is probed after this, then after twice as long each time."""
 LONGEST_LOOK_S = 30.0
-SPECIMEN_S = 30.0
+SPECIMEN_S = 120.0
 """A server that does not answer the specimen within this is down."""
 DEATHS = 2
 """A prompt that was being read when so many servers died is not tried on another."""
@@ -102,6 +102,8 @@ class Endpoint:
         self._desk = desk
         self._promised: Ability | None = None
         self._openings: dict[int, tuple[bytes, ...]] = {}
+        variants = wanted.vocabulary.variants if wanted.vocabulary else {}
+        self._counts = {letter: len(ids) for letter, ids in variants.items()}
         self._active: dict[asyncio.Task[None], Job] = {}
         self._vouched = 0.0
         self._doubt = asyncio.Lock()
@@ -161,7 +163,9 @@ class Endpoint:
         try:
             result = await self._read(job)
         except UnreachableError as error:
-            self._fall(str(error), died=False)
+            # It was up, so it died; this job had not reached it.
+            job.deaths -= 1
+            self._fall(str(error), died=True)
             return
         except DroppedError as error:
             result, died = Failure("bad_reply", str(error)), True
@@ -202,16 +206,12 @@ class Endpoint:
         vocabulary = self._wanted.vocabulary
         if vocabulary is not None and (tokens[0][0] or "").startswith("token_id:"):
             tokens = named(tokens, vocabulary.texts)
-        letters = letters_of(tokens, job.options, self._asked)
+        exact = self.ability is not None and self.ability.exact
+        letters = letters_of(tokens, job.options, self._counts if exact else None)
         if isinstance(letters, Failure):
             return letters
         seconds = asyncio.get_running_loop().time() - began
         return Reading(letters, first.prompt_tokens, seconds, first.cached_tokens)
-
-    @property
-    def _asked(self) -> dict[str, int] | None:
-        """How many tokens of each letter are asked for by id; None where the server chooses."""
-        return self._counts if self.ability is not None and self.ability.exact else None
 
     def _opening(self, options: int) -> tuple[bytes, ...]:
         """Return the requests that a prompt of so many options takes, without its content."""
@@ -220,7 +220,6 @@ class Endpoint:
         asked: list[dict[str, Any]] = [{"top_logprobs": ability.top}]
         if ability.exact:
             assert vocabulary is not None
-            self._counts = {letter: len(vocabulary.variants[letter]) for letter in LETTERS}
             ids = [number for letter in LETTERS[:options] for number in vocabulary.variants[letter]]
             asked = [{"logprob_token_ids": part} for part in split_ids(ids)]
         self._openings[options] = tuple(opening_of(ability.served, one) for one in asked)

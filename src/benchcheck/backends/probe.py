@@ -257,24 +257,28 @@ class _Questions:
         return count if isinstance(count, int) else 0
 
     async def check_frames(self) -> None:
-        """Show as many grey frames as a prompt of the step has.
+        """Show as many frames as a prompt of the step has, of noise, which makes them as large as frames get.
 
         Raises:
             UsageError: the server does not take them.
         """
-        frame = image_part(_grey(self.wanted.image_side))
+        frame = image_part(_noise(self.wanted.image_side))
         said = await self.ask({"top_logprobs": 1}, [frame] * self.wanted.images)
         if isinstance(said, Failure):
             raise _failed(self.wire, said)
-        if isinstance(said, Refusal):
-            if said.kind in ("too_many_images", "context_too_long"):
-                limit = f"--limit-mm-per-prompt '{{\"image\": {self.wanted.images}}}'"
-                cure = limit if said.kind == "too_many_images" else "a larger --max-model-len"
-                raise UsageError(
-                    f"{self.wire.url} does not take the {self.wanted.images} frames of a prompt ({said.detail}). "
-                    f"Cure: start it with {cure}"
-                )
-            raise _refused(self.wire, said)
+        if not isinstance(said, Refusal):
+            return
+        cures = {
+            "too_many_images": f"start it with --limit-mm-per-prompt '{{\"image\": {self.wanted.images}}}'",
+            "context_too_long": "start it with a larger --max-model-len",
+            "too_large": "raise the limit of request bodies of the proxy before it, to some MB",
+        }
+        if said.kind in cures:
+            raise UsageError(
+                f"{self.wire.url} does not take the {self.wanted.images} frames of a prompt ({said.detail}). "
+                f"Cure: {cures[said.kind]}"
+            )
+        raise _refused(self.wire, said)
 
     @property
     def _texts(self) -> Sequence[str]:
@@ -298,12 +302,12 @@ def check_agreement(wire: Wire, by_id: Listed, by_rank: Listed) -> None:
             )
 
 
-def _grey(side: int) -> bytes:
-    """Return a grey frame of a video's usual shape as JPEG in base64."""
+def _noise(side: int) -> bytes:
+    """Return a frame of a video's usual shape as JPEG in base64."""
     from PIL import Image
 
     file = io.BytesIO()
-    Image.new("RGB", (side, max(1, side * 9 // 16)), (110, 120, 130)).save(file, "JPEG")
+    Image.effect_noise((side, max(1, side * 9 // 16)), 60).convert("RGB").save(file, "JPEG", quality=85)
     return b64encode(file.getvalue())
 
 

@@ -73,8 +73,8 @@ class Refusal:
 
     status: int
     kind: str
-    """`context_too_long`, `undecodable_frames`, `too_many_images`, `logprobs`, `key`, `absent`, `server_error` or
-    `bad_request`."""
+    """`context_too_long`, `undecodable_frames`, `too_many_images`, `too_large`, `logprobs`, `key`, `absent`,
+    `server_error` or `bad_request`."""
     detail: str
 
 
@@ -233,4 +233,6 @@ def _kind(status: int, said: str) -> str:
     for kind, pattern in patterns.items():
         if pattern.search(said):
             return kind
+    if status == 413:
+        return "too_large"
     return "logprobs" if "logprob" in said else "bad_request"
