@@ -41,7 +41,7 @@ def environment():
 def ask(environment, tmp_path_factory):
     """Run a job; returns the lines that came. `during` is called with the process and the answers' file."""
 
-    def run(model, reads, *, images=0, checks=(), preset="exact", extra=None, during=None):
+    def run(model, reads, *, images=0, checks=(), preset="exact", extra=None, arguments=None, during=None):
         folder = tmp_path_factory.mktemp("job")
         job = {
             "model": f"embedded:{model.name}" if model.name in ("large", "small") else str(model),
@@ -50,6 +50,7 @@ def ask(environment, tmp_path_factory):
             "preset": preset,
             "reads": [[asdict(prompt) for prompt in one] for one in reads],
             "checks": checks,
+            "arguments": arguments or {},
         }
         (folder / "job").write_text(json.dumps(job))
         process = subprocess.Popen(
@@ -162,6 +163,16 @@ def test_letters_of_frames_are_those_of_transformers_and_of_vllms_own_route(
     assert "/missing.jpg" in again[-1]["detail"]
     assert sharing["rate"] == 1.0
     assert closed == {"closed": [False]}
+
+
+def test_in_bfloat16_letters_are_near_and_the_head_still_sums_in_float32(ask, backend, model_folder):
+    prompts = text_prompts(6)
+    lines, _ = ask(model_folder, [prompts], checks=["head"], arguments={"dtype": "bfloat16"})
+    engine, found, head, _ = lines
+    assert engine["dtype"] == "bfloat16"
+    assert head == {"head": "native"}
+    want, _ = reference(backend, prompts)
+    assert 0 < np.abs(letters(found) - want).max() < 0.1
 
 
 def test_the_original_preset_sees_the_top_20(ask, model_folder):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchcheck.backends import ModelSpec
+from benchcheck.backends import ModelSpec, vllm_engine
 from benchcheck.backends.decoding import Decoders
 from benchcheck.backends.patches import Recipe
 from benchcheck.backends.vllm import VllmBackend
@@ -119,6 +119,11 @@ def shared(backend, job, prompts):
     return {"rate": sharing.rate, "shareable": sharing.shareable, "cached": sharing.cached}
 
 
+def head(backend, job, prompts):
+    """How the output head gives float32: asked again, since the backend does not keep it."""
+    return backend.core._ask("benchcheck_exact_head")
+
+
 def wait(backend, job, prompts):
     sys.stdin.read()
     return {}
@@ -126,6 +131,7 @@ def wait(backend, job, prompts):
 
 CHECKS = {
     "alone": alone,
+    "head": head,
     "kill": killed_while_waiting,
     "ordinary": ordinary,
     "processor": against_the_processor,
@@ -151,6 +157,7 @@ def facts_of(backend):
 
 def lines_of(job):
     """What is written, line by line."""
+    vllm_engine.EXTRA.update(job["arguments"])
     try:
         backend = VllmBackend(ModelSpec(job["model"], images=job["images"], preset=job["preset"]))
     except BenchcheckError as error:

@@ -160,6 +160,7 @@ class Core:
             os.environ.setdefault(name, value)
         try:
             from vllm.engine.arg_utils import EngineArgs
+            from vllm.inputs import tokens_input
             from vllm.platforms import current_platform
             from vllm.usage.usage_lib import UsageContext
             from vllm.v1.engine.llm_engine import LLMEngine
@@ -168,6 +169,7 @@ class Core:
             config = EngineArgs(**arguments).create_engine_config(UsageContext.LLM_CLASS)
             # There is no argument for it; `_check_plan` asks whether it arrived.
             config.scheduler_config.encoder_cache_size = self.plan.encoder_cache
+            self._tokens_input = tokens_input
             engine = LLMEngine.from_vllm_config(config, disable_log_stats=True)
             if self._quiet:  # now: starting sets the level again
                 logging.getLogger("vllm").setLevel(logging.ERROR)
@@ -238,9 +240,7 @@ class Core:
 
     def text(self, ids: list[int]) -> Any:
         """Return a prompt without images for `add`: ready, so that the engine neither tokenises nor decodes it."""
-        from vllm.inputs import tokens_input
-
-        return tokens_input(ids)
+        return self._tokens_input(ids)
 
     def add(self, name: str, prompt: Any, ids: tuple[int, ...]) -> str | None:
         """Send a request; return why it was refused, or None.
@@ -263,10 +263,10 @@ class Core:
         return None
 
     def _sampling(self, ids: tuple[int, ...]) -> Any:
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
-
         if ids not in self._params:
+            from vllm import SamplingParams
+            from vllm.sampling_params import RequestOutputKind
+
             asked: dict[str, Any] = {"logprob_token_ids": list(ids)} if ids else {"logprobs": TOP}
             # One object for all requests: cloned by copying references, decoded never, and answered once, in flat
             # lists that the garbage collector need not walk.
