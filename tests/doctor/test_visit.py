@@ -66,9 +66,24 @@ def test_a_studys_models_are_examined_once_each_and_what_was_found_is_kept(run: 
     assert [model["about"]["role"] for model in kept["models"]] == ["8b", "2b"]
     assert sorted(path for path in study.root.rglob("*") if path.is_file()) == sorted([*before, study.doctor_file])
     assert "the study's" in out
+    assert run("doctor", study.root, "--backend", "scripted", "--quick", "--role", "2b")[0] == 1
+    kept = json.loads(study.doctor_file.read_text(encoding="utf-8"))
+    assert [model["about"]["role"] for model in kept["models"]] == ["2b"]
+    code, _, err = run("doctor", study.root, "--backend", "scripted", "--role", "9b")
+    assert code == 2
+    assert "--role 9b has no step in this study. Allowed: 2b, 8b" in err
     same = make_study(tmp_path / "same", small="scripted")
     assert run("doctor", same.root, "--backend", "scripted", "--quick")[0] == 1
     assert len(json.loads(same.doctor_file.read_text(encoding="utf-8"))["models"]) == 1
+
+
+def test_a_second_model_that_is_refused_leaves_the_first_ones_findings(run: Run, tmp_path: Path) -> None:
+    study = make_study(tmp_path / "study", small="scripted?x=1")
+    code, out, err = run("doctor", study.root, "--backend", "scripted", "--quick")
+    assert code == 2
+    assert "no option 'x'" in err
+    assert "facts are known" in out
+    assert len(json.loads(study.doctor_file.read_text(encoding="utf-8"))["models"]) == 1
 
 
 def test_demand_counts_prompts_by_role_and_kind(tmp_path: Path) -> None:
@@ -94,6 +109,7 @@ def test_demand_counts_prompts_by_role_and_kind(tmp_path: Path) -> None:
         (("--model", "scripted", "--backend", "scripted", "--against", "magic"), "backend 'magic' does not exist"),
         (("--model", "scripted", "--backend", "scripted", "--kit", "9b"), "--kit 9b does not exist"),
         (("--model", "scripted", "--backend", "scripted", "--set", "speed=1"), "speed"),
+        (("--model", "scripted", "--backend", "scripted", "--role", "8b"), "--role chooses among a study's models"),
         (("--model", "scripted?x=1", "--backend", "scripted"), "no option 'x'"),
         (("--model", "no/where/at/all", "--backend", "transformers"), "no such model folder"),
     ],

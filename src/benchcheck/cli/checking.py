@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,22 +34,23 @@ def doctor(
         list[str] | None, typer.Option(help="A key of [engine] for --against, such as quantization=fp8.")
     ] = None,
     kit: Annotated[str, typer.Option(help="What is asked: auto, 8b, 2b, or world (embedded models).")] = "auto",
+    role: Annotated[str, typer.Option(help="Of a study's models only this role's, 8b or 2b.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Text alone, no pictures.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the findings to this file, too.")] = None,
 ) -> None:
     """Tell whether a model and its serving stack can be trusted, before GPU-hours are spent. Exit code 1 if not."""
     from benchcheck.backends import check_backend
     from benchcheck.config import engine_settings
-    from benchcheck.console import note, tell
+    from benchcheck.console import note
     from benchcheck.doctor.findings import closing_line
     from benchcheck.doctor.visit import Wish, config_of, visit, visit_study
-    from benchcheck.files import publish
     from benchcheck.run.local import Asked
-    from benchcheck.run.work import now
     from benchcheck.settings import EngineSettings
 
     if (study is None) == (not model):
         raise UsageError("doctor examines a study's models or one model. Cure: name a STUDY, or --model, not both")
+    if role and study is None:
+        raise UsageError("--role chooses among a study's models. Cure: name a STUDY, or leave it out")
     check_backend(backend)
     opened = open_study(study, 0) if study is not None else None
     if opened is not None:
@@ -57,23 +59,36 @@ def doctor(
         given = [*(settings or []), *([f"endpoints={endpoint!r}"] if endpoint else [])]
         asked = Asked(backend, engine_settings(EngineSettings(), os.environ, given))
     others = tuple(_other(name, asked.settings, against_set or []) for name in against or [])
-    wish = Wish(asked, others, kit, quick, lambda what: note(f"asking {what} …"))
+    wish = Wish(asked, others, kit, quick, role, lambda what: note(f"asking {what} …"))
+    name, _, revision = (model, "", "") if Path(model).is_dir() else model.partition("@")
     if opened is not None:
-        diagnoses = visit_study(opened, wish)
+        found = visit_study(opened, wish)
     else:
-        name, _, revision = (model, "", "") if Path(model).is_dir() else model.partition("@")
         config = config_of(name, revision)
-        diagnoses = [visit(config, config.steps[0], ".", wish)]
-    for diagnosis in diagnoses:
-        tell(_heading(diagnosis))
-        tell(_table(diagnosis))
-    text = json.dumps({"at": now(), "models": [one.row() for one in diagnoses]}, ensure_ascii=False, indent=1) + "\n"
-    for path in (*([opened.doctor_file] if opened is not None else []), *([json_file] if json_file else [])):
-        with publish(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        found = iter([visit(config, config.steps[0], ".", wish)])
+    kept = [*([opened.doctor_file] if opened is not None else []), *([json_file] if json_file else [])]
+    diagnoses = _shown(found, kept)
     print(closing_line(diagnoses))
     if not all(diagnosis.sound for diagnosis in diagnoses):
         raise typer.Exit(1)
+
+
+def _shown(found: "Iterator[Diagnosis]", files: list[Path]) -> "list[Diagnosis]":
+    """Show and keep each diagnosis before the next model is opened, which may be refused."""
+    from benchcheck.console import tell
+    from benchcheck.files import publish
+    from benchcheck.run.work import now
+
+    diagnoses: list[Diagnosis] = []
+    for diagnosis in found:
+        diagnoses.append(diagnosis)
+        tell(_heading(diagnosis))
+        tell(_table(diagnosis))
+        row = {"at": now(), "models": [one.row() for one in diagnoses]}
+        for path in files:
+            with publish(path) as temporary:
+                temporary.write_text(json.dumps(row, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return diagnoses
 
 
 def _other(name: str, settings: "EngineSettings", given: list[str]) -> "Asked":

@@ -104,7 +104,7 @@ def prefixes_shared(name: str, sitting: Sitting, shared: Sequence[int] | str, ex
     return Finding(
         name=name,
         verdict=verdict,
-        measured=f"{cached:,} of {tokens:,} shareable tokens ({share:.0%}) came from the cache",
+        measured=f"{cached:,} tokens came from the cache, of {tokens:,} that these prompts share ({share:.0%})",
         wanted=f"{_SHARED.good:.0%}",
         cure="" if verdict is Verdict.PASS else "turn prefix caching on; the encoder cache must hold several batches",
         figures={"cached": cached, "shareable": tokens, "share": share},

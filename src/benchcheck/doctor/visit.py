@@ -1,7 +1,7 @@
 """A visit: which models a study or a user names, which stacks read them, and a diagnosis of each."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +36,8 @@ class Wish:
     against: tuple[Asked, ...] = ()
     kit: str = "auto"
     quick: bool = False
+    role: str = ""
+    """Of a study's models, only that of this role."""
     hear: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
@@ -50,23 +52,25 @@ def config_of(model: str, revision: str) -> Config:
     return Config(study_version=1, models={"8b": named, "2b": named})
 
 
-def visit_study(study: Study, wish: Wish) -> list[Diagnosis]:
-    """Examine every model of a study.
+def visit_study(study: Study, wish: Wish) -> Iterator[Diagnosis]:
+    """Examine the models of a study, each as soon as it is asked for.
 
     Raises:
-        UsageError: the backend or a checkpoint was refused.
+        UsageError: the backend or a checkpoint was refused, or no step has that role.
     """
     config = study.config
+    if wish.role not in ("", *(step.role for step in config.steps)):
+        allowed = ", ".join(sorted({step.role for step in config.steps}))
+        raise UsageError(f"--role {wish.role} has no step in this study. Allowed: {allowed}")
     roles: dict[tuple[str, str], Step] = {}
     for step in config.steps:
         named = config.models[step.role]
-        roles.setdefault((named.model, named.revision), step)
+        if wish.role in ("", step.role):
+            roles.setdefault((named.model, named.revision), step)
     left = demand(study)
-    diagnoses = []
     for step in roles.values():
         mine = {kind: count for (role, kind), count in left.items() if role == step.role}
-        diagnoses.append(visit(config, step, str(study.root), wish, mine))
-    return diagnoses
+        yield visit(config, step, str(study.root), wish, mine)
 
 
 def demand(study: Study) -> dict[tuple[str, str], Demand]:
