@@ -3,11 +3,14 @@
 import contextlib
 import math
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp.client_reqrep import ConnectionKey
 
 from backends.asking import ServerBackend, ask, items, kinds, read_all, spec, whole
 from backends.endpoint import (
@@ -145,8 +148,23 @@ def test_frames_that_the_server_does_not_take(serve: Callable[..., Server]) -> N
 def test_an_endpoint_that_is_down(serve: Callable[..., Server]) -> None:
     server = serve()
     server.kill()
-    with pytest.raises(BackendError, match=rf"no endpoint answers: http://127.0.0.1:{server.port}/v1: .*Cure: start"):
+    with pytest.raises(
+        BackendError,
+        match=rf"no endpoint answers: http://127.0.0.1:{server.port}/v1: no connection \(Connection refused\)\. Cure",
+    ):
         ServerBackend(spec(server))
+
+
+def test_a_name_that_leads_nowhere() -> None:
+    url = "http://no.such.host.invalid/v1"
+    with pytest.raises(BackendError, match=rf"no endpoint answers: {url}: no connection \([^()]+\)\. Cure"):
+        ServerBackend(ModelSpec(MODEL, settings=EngineSettings(endpoints=(url,))))
+
+
+def test_a_certificate_that_nobody_trusts() -> None:
+    key = ConnectionKey("host", 443, True, True, None, None, None)
+    error = aiohttp.ClientConnectorCertificateError(key, ssl.SSLCertVerificationError("self-signed certificate"))
+    assert "self-signed certificate" in wire._connecting(error)
 
 
 def test_a_machine_that_takes_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:

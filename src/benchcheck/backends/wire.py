@@ -6,6 +6,7 @@ aiohttp was chosen by measurement: 16 to 24 times the requests a second and core
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -136,7 +137,7 @@ class Wire:
         except TimeoutError as error:  # before OSError, of which it is one
             raise HungError(f"no reply within {timeout_s or self.timeout_s:g} s") from error
         except aiohttp.ClientConnectorError as error:
-            raise UnreachableError(_reason(error)) from error
+            raise UnreachableError(f"no connection ({_connecting(error)})") from error
         except aiohttp.ClientResponseError as error:
             return Answer(200, f"{error.message} (no HTTP)".encode())
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError) as error:
@@ -155,6 +156,13 @@ def _wait(retry_after: str, waits: int) -> float:
     except ValueError:  # a date, or nothing
         said = FIRST_WAIT_S * 2**waits
     return min(said, LONGEST_WAIT_S) if said >= 0 else FIRST_WAIT_S
+
+
+def _connecting(error: aiohttp.ClientConnectorError) -> str:
+    """Return why a connection could not be made, such as `Connection refused`."""
+    inner = getattr(error, "os_error", None) or error  # a certificate's error has none
+    number = getattr(inner, "errno", None)
+    return os.strerror(number) if number and number > 0 else _reason(inner)
 
 
 def _reason(error: BaseException) -> str:
