@@ -39,10 +39,26 @@ PRIVATE_TO_DOORS = COMMANDS | {"demo.walk", "console", "__main__"}
 OWN_ROOM = {"pool.items": "items", "screen.answers": "answers"}
 
 INPUT_AND_OUTPUT = {
-    *("av", "duckdb", "fcntl", "glob", "mmap", "multiprocessing", "os", "PIL", "pathlib", "pyarrow", "shutil"),
-    *("socket", "subprocess", "sys", "tempfile", "threading", "time", "torch", "transformers", "urllib", "aiohttp", "httpx"),
+    *(
+        "aiohttp",
+        "av",
+        "duckdb",
+        "fcntl",
+        "glob",
+        "httpx",
+        "mmap",
+        "multiprocessing",
+        "os",
+        "PIL",
+        "pathlib",
+        "pyarrow",
+    ),
+    *("shutil", "socket", "subprocess", "sys", "tempfile", "threading", "time", "torch", "transformers", "urllib"),
 }
-HEAVY = {"aiohttp", "altair", "av", "duckdb", "jinja2", "numpy", "PIL", "pyarrow", "ray", "torch", "transformers", "vl_convert"}
+HEAVY = {
+    *("aiohttp", "altair", "av", "duckdb", "jinja2", "numpy", "PIL", "pyarrow", "ray", "torch", "transformers"),
+    "vl_convert",
+}
 FORBIDDEN_NAMES = ("util", "helper", "common", "misc", "base", "manager", "handler", "processor", "registry")
 
 
