@@ -158,10 +158,13 @@ class Session:
             if pair is None:
                 self._ended = True
                 return
-            if pair[1].frames and not self._joins(pair[1]) and len(self._videos) >= self._desk.limits.videos:
+            if pair[1].frames and not self._joins(pair[1]) and self._full():
                 self._held = pair
                 return
             yield pair
+
+    def _full(self) -> bool:
+        return sum(video.open > 0 for video in self._videos.values()) >= self._desk.limits.videos
 
     def _joins(self, prompt: Prompt) -> bool:
         return self._latest is not None and self._latest.paths == _paths(prompt)
