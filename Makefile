@@ -9,38 +9,38 @@ demo:
 
 # The fast tier: everything but the tests marked long. Two processes; coverage is held by `make test-long`.
 test:
-	@scripts/venv transformers,dev
+	@scripts/venv transformers,server,ray,dev
 	$(PYTEST) -n 2 -m "not long"
 
 # All tests, with coverage: pure modules 100 %, the rest 90 % (scripts/coverage_gate.py).
 test-long:
-	@scripts/venv transformers,dev
+	@scripts/venv transformers,server,ray,dev
 	rm -f .coverage .coverage.*
 	$(PYTEST) -n 2 --cov --cov-report=
 	.venv/bin/python -m coverage json -q -o .coverage.json
 	.venv/bin/python scripts/coverage_gate.py .coverage.json
 
 lint:
-	@scripts/venv transformers,dev
+	@scripts/venv transformers,server,ray,dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
 format:
-	@scripts/venv transformers,dev
+	@scripts/venv transformers,server,ray,dev
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
 # Speed figures, as ratios in one run; docs/performance.md keeps them.
 bench:
-	@scripts/venv transformers,dev
+	@scripts/venv transformers,server,ray,dev
 	.venv/bin/python bench/plan.py
 	.venv/bin/python bench/frames.py
 	.venv/bin/python bench/packed_forward.py
 
 # The documentation is Markdown; this runs every command in it and follows every link.
 docs:
-	@scripts/venv transformers,dev
+	@scripts/venv transformers,server,ray,dev
 	$(PYTEST) -n 2 tests/docs
 
 clean:

@@ -1,7 +1,7 @@
 """Determinism: how far the same prompts' readings lie apart when they are read in other ways.
 
     python bench/determinism.py [--model embedded:large] [--backend transformers] [--kit world|8b|2b] [--processes 2]
-                                [--set key=value ...] [--text-only]
+                                [--set key=value ...] [--against key=value] [--text-only]
 
 One JSON line per kind of prompt (text, one frame, all frames) and way: alone on a cold engine, together, together again
 with warm caches, in another order, in calls of four, and in several processes that each read every n-th item. All are
@@ -17,8 +17,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchcheck.backends import SHAPED, ModelSpec, open_backend
-from benchcheck.config import Config, Model, engine_settings
+from benchcheck.backends import SHAPED, Backend, ModelSpec, open_backend
+from benchcheck.config import Config, Frames, Model, engine_settings
 from benchcheck.doctor.examine import Case
 from benchcheck.doctor.kit import acceptance_kit
 from benchcheck.doctor.stability import difference
@@ -64,14 +64,20 @@ def say(kind: str, way: str, first: Sitting, second: Sitting, engine: str) -> No
     print(json.dumps(row | {"same_letter": round(found.same_top, 4), "engine": engine}), flush=True)
 
 
-def measure(stack: Stack, kind: str, images: int, prompts: Sequence[Prompt], others: Sitting | None) -> None:
-    """Read prompts in every way."""
+def engine_name(stack: Stack) -> str:
+    """What answers."""
+    engine = stack.engine
+    return f"{engine.name} {engine.version} {engine.dtype} {engine.device}" if engine is not None else ""
+
+
+def measure(stack: Stack, kind: str, images: int, prompts: Sequence[Prompt], others: Sitting | None) -> Sitting:
+    """Read prompts in every way; returns them read together."""
     some = list(prompts[:: max(1, len(prompts) // ALONE)][:ALONE])
     alone = Sitting(tuple(some), tuple(stack.read([prompt], images).results[0] for prompt in some))
     start = time.perf_counter()
     whole = stack.read(prompts, images)
     seconds = time.perf_counter() - start
-    engine = f"{stack.engine.name} {stack.engine.version} {stack.engine.dtype} {stack.engine.device}"  # type: ignore[union-attr]
+    engine = engine_name(stack)
     say(kind, "alone and cold, against together", whole.part(some), alone, engine)
     say(kind, "together again, caches warm", whole, stack.read(prompts, images), engine)
     say(kind, "in the opposite order", whole, stack.read(prompts[::-1], images).part(prompts), engine)
@@ -82,6 +88,7 @@ def measure(stack: Stack, kind: str, images: int, prompts: Sequence[Prompt], oth
     if others is not None:
         say(kind, "in several processes", whole, Sitting(tuple(prompts), others.results), engine)
     print(json.dumps({"kind": kind, "prompts": len(prompts), "seconds": round(seconds, 3)}), flush=True)
+    return whole
 
 
 def shares(arguments: argparse.Namespace, found: dict[str, tuple[int, list[Prompt]]]) -> dict[str, Sitting]:
@@ -113,7 +120,8 @@ def shares(arguments: argparse.Namespace, found: dict[str, tuple[int, list[Promp
     }
 
 
-def main() -> None:
+def parse() -> argparse.Namespace:
+    """The flags."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="embedded:large")
     parser.add_argument("--revision", default="")
@@ -122,44 +130,82 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=32)
     parser.add_argument("--processes", type=int, default=2, help="1 leaves the several processes out")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument(
+        "--against",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="read all with this setting, too, and compare",
+    )
     parser.add_argument("--text-only", action="store_true")
     parser.add_argument("--share", default="", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    settings = engine_settings(EngineSettings(), {}, arguments.set)
+    return parser.parse_args()
+
+
+def stack_of(arguments: argparse.Namespace, given: Sequence[str]) -> Stack:
+    """The backend, with these settings."""
+    settings = engine_settings(EngineSettings(), {}, given)
+
+    def opener(images: int) -> Backend:
+        spec = ModelSpec(arguments.model, arguments.revision, images=images, settings=settings)
+        return open_backend(arguments.backend, spec)
+
+    return Stack(opener, arguments.backend in SHAPED)
+
+
+def case_of(arguments: argparse.Namespace, folder: Path) -> Case:
+    """The exam, the config and the stack that reads."""
     named = Model(model=arguments.model, revision=arguments.revision)
-    config = Config(study_version=1, models={"8b": named, "2b": named})
+    frames = Frames(count=arguments.frames, single=arguments.frames // 2)
+    config = Config(study_version=1, frames=frames, models={"8b": named, "2b": named})
+    if arguments.kit == "world":
+        exam = made_up_world(folder, frames.count)
+    else:
+        exam = acceptance_kit(folder, frames.count, frames.long_side, arguments.kit)
+    return Case(stack_of(arguments, arguments.set), exam, config, "not looked at")
 
-    def opener(images: int) -> object:
-        return open_backend(
-            arguments.backend, ModelSpec(arguments.model, arguments.revision, images=images, settings=settings)
-        )
 
+def give_share(stack: Stack, share: str, found: dict[str, tuple[int, list[Prompt]]]) -> None:
+    """Print the letters of every n-th item: what one of several processes does."""
+    number, total = map(int, share.split("/"))
+    for kind, (images, prompts) in found.items():
+        at = [index for index in range(len(prompts)) if index // 4 % total == number]
+        for index, result in zip(at, stack.read([prompts[i] for i in at], images).results, strict=True):
+            if not isinstance(result, Reading):
+                sys.exit(f"{kind} prompt {index}: {result.kind} ({result.detail})")
+            print(json.dumps({"kind": kind, "at": index, "letters": result.letters.logprobs}))
+
+
+def main() -> None:
+    arguments = parse()
     with tempfile.TemporaryDirectory() as folder:
-        if arguments.kit == "world":
-            exam = made_up_world(Path(folder), arguments.frames)
-        else:
-            exam = acceptance_kit(Path(folder), arguments.frames, 448, arguments.kit)
-        stack = Stack(opener, arguments.backend in SHAPED)  # type: ignore[arg-type]
-        case = Case(stack, exam, config, "not looked at")
-        case.config = Config(
-            study_version=1,
-            models=config.models,
-            frames=type(config.frames)(count=arguments.frames, single=arguments.frames // 2),
-        )
+        case = case_of(arguments, Path(folder))
         found = kinds(case, arguments.text_only)
         try:
             if arguments.share:
-                number, total = map(int, arguments.share.split("/"))
-                for kind, (images, prompts) in found.items():
-                    at = [index for index in range(len(prompts)) if index // 4 % total == number]
-                    for index, result in zip(at, stack.read([prompts[i] for i in at], images).results, strict=True):
-                        print(json.dumps({"kind": kind, "at": index, "letters": result.letters.logprobs}))  # type: ignore[union-attr]
+                give_share(case.stack, arguments.share, found)
                 return
             others = shares(arguments, found) if arguments.processes > 1 else {}
-            for kind, (images, prompts) in found.items():
-                measure(stack, kind, images, prompts, others.get(kind))
+            whole = {
+                kind: measure(case.stack, kind, images, prompts, others.get(kind))
+                for kind, (images, prompts) in found.items()
+            }
         finally:
-            stack.close()
+            case.stack.close()
+        if arguments.against:
+            compare_with(stack_of(arguments, [*arguments.set, *arguments.against]), found, whole, arguments.against)
+
+
+def compare_with(
+    stack: Stack, found: dict[str, tuple[int, list[Prompt]]], whole: dict[str, Sitting], given: Sequence[str]
+) -> None:
+    """Read every kind on a second stack and compare with the first."""
+    try:
+        for kind, (images, prompts) in found.items():
+            other = stack.read(prompts, images)
+            say(kind, f"against {' '.join(given)}", whole[kind], other, engine_name(stack))
+    finally:
+        stack.close()
 
 
 if __name__ == "__main__":

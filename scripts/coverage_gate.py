@@ -10,6 +10,7 @@ from pathlib import Path
 PURE = (
     "config.py",
     "errors.py",
+    "settings.py",
     "screen/",
     "pool/items.py",
     "pool/specs.py",
@@ -19,9 +20,22 @@ PURE = (
     "pool/nesting.py",
     "pool/mapping.py",
     "video/grid.py",
+    "backends/affinity.py",
+    "backends/letters.py",
     "backends/packed.py",
+    "backends/queries.py",
+    "backends/replies.py",
     "backends/scripted.py",
+    "backends/serving.py",
+    "backends/sharing.py",
+    "doctor/checks.py",
+    "doctor/findings.py",
+    "doctor/speed.py",
+    "doctor/stability.py",
+    "run/batch_script.py",
+    "run/estimate.py",
     "run/pilot.py",
+    "run/shard.py",
 )
 """Modules without input and output, below src/benchcheck."""
 

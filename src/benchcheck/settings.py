@@ -60,7 +60,7 @@ class EngineSettings:
     max_sequences: int = 0
     """Prompts an engine computes at once; 0 is the engine's choice for the step."""
     decode_workers: int = 0
-    """CPU processes that decode frames for one vllm engine; 0 is by the cores."""
+    """CPU processes that decode frames for one engine on a GPU; 0 is half of the cores, 1 to 6."""
     quantization: str = ""
     """Empty, or `fp8`: faster, with other numerics; `benchcheck doctor` measures how far they differ."""
     python: str = ""

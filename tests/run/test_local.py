@@ -228,10 +228,11 @@ def test_each_worker_has_a_gpu_of_its_own(tiny_pool: Any, monkeypatch: pytest.Mo
         ("vllm", "0,1,2", {"gpus": 2}, 2),
         ("server", "0,1,2", {}, 1),
         ("server", "", {"endpoints": ("http://a:1/v1",)}, 1),
-        ("server", "", {"endpoints": ("http://a:1/v1", "http://b:1/v1")}, 2),
+        ("server", "", {"endpoints": ("http://a:1/v1", "http://b:1/v1")}, 1),
+        ("server", "", {"endpoints": tuple(f"http://a:{port}/v1" for port in range(1, 10))}, 2),
     ],
 )
-def test_a_worker_a_gpu_or_endpoint_when_nobody_says(
+def test_a_worker_a_gpu_and_one_for_eight_endpoints_when_nobody_says(
     study: Study, monkeypatch: pytest.MonkeyPatch, backend: str, gpus: str, settings: dict[str, Any], workers: int
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus)
