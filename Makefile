@@ -12,9 +12,10 @@ test:
 	@scripts/venv transformers,server,ray,dev
 	$(PYTEST) -n 2 -m "not long"
 
-# All tests, with coverage: pure modules 100 %, the rest 90 % (scripts/coverage_gate.py).
+# All tests, real vLLM on the CPU and Ray among them, with coverage: pure modules 100 %, the rest 90 %.
 test-long:
 	@scripts/venv transformers,server,ray,dev
+	@scripts/vllm-venv
 	rm -f .coverage .coverage.*
 	$(PYTEST) -n 2 --cov --cov-report=
 	.venv/bin/python -m coverage json -q -o .coverage.json
@@ -37,6 +38,9 @@ bench:
 	.venv/bin/python bench/plan.py
 	.venv/bin/python bench/frames.py
 	.venv/bin/python bench/packed_forward.py
+	.venv/bin/pip install --quiet httpx httptools orjson
+	.venv/bin/python bench/http_client.py
+	.venv/bin/python bench/determinism.py
 
 # The documentation is Markdown; this runs every command in it and follows every link.
 docs:
@@ -44,4 +48,4 @@ docs:
 	$(PYTEST) -n 2 tests/docs
 
 clean:
-	rm -rf .venv demo-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-vllm demo-study .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
