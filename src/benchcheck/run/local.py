@@ -98,9 +98,9 @@ def gpu_count(settings: EngineSettings, environment: Mapping[str, str]) -> int:
 def auto_workers(asked: Asked, environment: Mapping[str, str]) -> int:
     """Return how many workers a run on this machine has when nobody says: one a GPU, one for every 8 endpoints.
 
-    A process asks 5,000 text prompts a second and core, more than 8 endpoints of an 8B model answer on an H200; and only
-    a process that knows several can give the prompts of one that falls to the others, or leave out those of the study's
-    other model.
+    A process asks 5,000 text prompts a second and core, more than 8 endpoints of an 8B model answer on an H200; and
+    only a process that knows several can give the prompts of one that falls to the others, or leave out those of the
+    study's other model.
     """
     if asked.backend == "server":
         return max(1, -(-len(asked.settings.endpoints) // ENDPOINTS_A_WORKER))
