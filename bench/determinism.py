@@ -3,9 +3,10 @@
     python bench/determinism.py [--model embedded:large] [--backend transformers] [--kit world|8b|2b] [--processes 2]
                                 [--set key=value ...] [--against key=value] [--text-only]
 
-One JSON line per kind of prompt (text, one frame, all frames) and way: alone on a cold engine, together, together again
-with warm caches, in another order, in calls of four, and in several processes that each read every n-th item. All are
-compared with the first reading together, letter by letter, in nats. Needs no study; pictures are drawn here.
+One JSON line per kind of prompt (text, one frame, all frames) and way: alone on a cold engine, together, together again,
+in another order, in calls of four, and in several processes that each read every n-th item. All are compared with the
+first reading together, letter by letter, in nats; `cached_tokens` says whether a way used the prefix cache at all. Needs
+no study; pictures are drawn here.
 """
 
 import argparse
@@ -61,7 +62,9 @@ def say(kind: str, way: str, first: Sitting, second: Sitting, engine: str) -> No
         "prompts": found.prompts,
         **{name: float(f"{n:.3g}") for name, n in numbers.items()},
     }
-    print(json.dumps(row | {"same_letter": round(found.same_top, 4), "engine": engine}), flush=True)
+    # Without a cached token a way says nothing of the prefix cache, whatever it is called; 0 is also "not reported".
+    row |= {"same_letter": round(found.same_top, 4), "cached_tokens": sum(one.cached_tokens for one in second.readings)}
+    print(json.dumps(row | {"engine": engine}), flush=True)
 
 
 def engine_name(stack: Stack) -> str:
@@ -79,7 +82,7 @@ def measure(stack: Stack, kind: str, images: int, prompts: Sequence[Prompt], oth
     seconds = time.perf_counter() - start
     engine = engine_name(stack)
     say(kind, "alone and cold, against together", whole.part(some), alone, engine)
-    say(kind, "together again, caches warm", whole, stack.read(prompts, images), engine)
+    say(kind, "together again", whole, stack.read(prompts, images), engine)
     say(kind, "in the opposite order", whole, stack.read(prompts[::-1], images).part(prompts), engine)
     fours = [stack.read(prompts[at : at + 4], images) for at in range(0, len(prompts), 4)]
     say(

@@ -119,11 +119,11 @@ def _letters(case: Case) -> Finding:
 
 
 def _sat_again(case: Case, images: int, alone: Sitting, whole: Sitting) -> dict[str, tuple[Sitting, Sitting]]:
-    """Ask prompts again, in another order and with warm caches, and pair what came with what was read first."""
+    """Ask prompts again, in another order, and pair what came with what was read first."""
     backwards = case.stack.read(whole.prompts[::-1], images)
     return {
         "alone and cold": (alone, whole.part(alone.prompts)),
-        "in another order, cached": (whole, backwards.part(whole.prompts)),
+        "in another order, later": (whole, backwards.part(whole.prompts)),
     }
 
 

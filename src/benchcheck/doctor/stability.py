@@ -55,14 +55,18 @@ def same_again(name: str, ways: Mapping[str, tuple[Sitting, Sitting]]) -> Findin
     if not found:
         return not_applicable(name, "no prompt was read twice")
     verdict = max((_judge(one) for one in found.values()), key=_ORDER.index)
+    # A comparison in which nothing came from a cache says nothing of the cache, so each says how much did.
+    cached = {way: sum(reading.cached_tokens for reading in ways[way][1].readings) for way in found}
     shown = "; ".join(
-        f"{way}: at most {one.letters.most:.2g}, mean {one.letters.mean:.2g}, same letter {one.same_top:.1%}"
+        f"{way} ({cached[way]:,} tokens reported as cached): at most {one.letters.most:.2g}, mean "
+        f"{one.letters.mean:.2g}, same letter {one.same_top:.1%}"
         for way, one in found.items()
     )
     figures: dict[str, float] = {}
     for way, one in found.items():
         key = way.replace(" ", "_")
         figures |= {f"most_{key}": one.letters.most, f"mean_{key}": one.letters.mean, f"same_{key}": one.same_top}
+        figures[f"cached_{key}"] = cached[way]
     return Finding(
         name=name,
         verdict=verdict,
