@@ -3,9 +3,9 @@
     python bench/determinism.py [--model embedded:large] [--backend transformers] [--kit world|8b|2b] [--processes 2]
                                 [--set key=value ...] [--against key=value] [--text-only]
 
-One JSON line per kind of prompt (text, one frame, all frames) and way: alone on a cold engine, together, together again,
+One JSON line per kind of prompt (text, one frame, all frames) and way: alone on a cold engine, together, once more,
 in another order, in calls of four, and in several processes that each read every n-th item. All are compared with the
-first reading together, letter by letter, in nats; `cached_tokens` says whether a way used the prefix cache at all. Needs
+first reading together, letter by letter, in nats; `cached_tokens` says whether a way used the prefix cache. Needs
 no study; pictures are drawn here.
 """
 
