@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from benchcheck.settings import ENVIRONMENT
 from benchcheck.study import Study
 from studies import Heard, framed_study, make_items, make_study
 
@@ -35,7 +36,8 @@ def shared() -> Path:
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test's study lies where the test put it, whatever the shell says."""
-    for name in ("POOL_BASE", "POOL_FRAMES_DIR", "POOL_RESULTS_ROOT", "SLURM_ARRAY_TASK_ID"):
+    names = ["POOL_BASE", "POOL_FRAMES_DIR", "POOL_RESULTS_ROOT", "BENCHCHECK_RUN", *ENVIRONMENT]
+    for name in [*names, *(f"SLURM_ARRAY_TASK_{part}" for part in ("ID", "MIN", "MAX", "COUNT"))]:
         monkeypatch.delenv(name, raising=False)
 
 

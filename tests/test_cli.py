@@ -2,6 +2,7 @@
 
 import builtins
 import json
+import logging
 import os
 import re
 import subprocess
@@ -281,6 +282,12 @@ def test_ctrl_c_says_that_the_same_command_continues(run: Run, study: Path, monk
     code, _, err = run("screen", study, "--backend", "scripted")
     assert code == 130
     assert err.splitlines()[-1] == "benchcheck: stopped. What was written stays; the same command continues."
+
+
+def test_a_note_of_an_engine_is_a_line_of_its_own(run: Run, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "app", lambda *_, **__: logging.getLogger("benchcheck").warning("%s is down", "http://a"))
+    for _ in range(2):
+        assert run("plan", study) == (0, "", "benchcheck: note: http://a is down\n")
 
 
 def test_ctrl_c_anywhere_is_one_line(run: Run, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,19 @@ def test_a_worker_gets_its_settings_as_flags_and_not_from_the_environment(monkey
     assert told == [(0, 89)]
 
 
+def test_a_note_of_an_engine_is_passed_on_once_and_is_no_reason_for_an_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    noting = "import sys; print('benchcheck: note: nothing is shared', file=sys.stderr)"
+    log = tmp_path / "client.log"
+    run_workers(1, [worker(noting, log), worker(noting)], lambda *_: None)
+    assert caplog.messages == ["nothing is shared"]
+    assert log.read_text() == "benchcheck: note: nothing is shared\n"
+    dying = "import sys; print('benchcheck: it died', file=sys.stderr); " + noting + "; sys.exit(1)"
+    with pytest.raises(BackendError, match=r"1 of 1 workers of step 1 ended early: it died$"):
+        run_workers(1, [worker(dying)], lambda *_: None)
+
+
 def test_what_a_watch_raises_ends_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
     real = subprocess.Popen

@@ -7,8 +7,8 @@ video in worker processes, reach the engine as uint8 patches, and every option l
 from __future__ import annotations
 
 import json
+import logging
 import queue
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -29,6 +29,8 @@ from benchcheck.errors import ModelRefusedError
 from benchcheck.screen.prompts import Prompt
 
 __all__ = ["VllmBackend"]
+
+log = logging.getLogger("benchcheck")
 
 _TEXT_TOKENS = 16_384
 """Room for an item's text. The whole context of the real models, 262,144 tokens, would need a KV cache of 36 GB."""
@@ -65,7 +67,9 @@ class VllmBackend:
         )
         _check_letters(folder, self.unreadable)
         self.queries = Queries(spec.preset, tokens, variants)
-        self.notes: list[str] = [untested] if untested else []
+        self.notes: list[str] = []
+        if untested:
+            self._note(untested)
         self._told = False
         self._numbers = count()
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -97,7 +101,7 @@ class VllmBackend:
             reason = "its vision tower takes no uint8 patches"
         except (ImportError, AttributeError) as error:
             reason = str(error).partition("\n")[0]
-        self.notes.append(f"vLLM prepares the frames itself, which is 3 to 7 times slower: {reason}")
+        self._note(f"vLLM prepares the frames itself, which is 3 to 7 times slower: {reason}")
         return Ordinary(self.renderer.image_token, recipe.merge)
 
     def number(self) -> int:
@@ -114,8 +118,11 @@ class VllmBackend:
         note = self.sharing.note()
         if note is not None and not self._told:
             self._told = True
-            self.notes.append(note)
-            warnings.warn(note, RuntimeWarning, stacklevel=2)
+            self._note(note)
+
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
+        log.warning("%s", text)
 
     def close(self) -> None:
         """End the engine's and the decoders' processes and give their memory back."""

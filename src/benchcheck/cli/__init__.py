@@ -4,6 +4,7 @@ Wrong use ends with exit code 2, a failed run with 1, Ctrl-C with 130; each in o
 """
 
 import errno
+import logging
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ __all__ = ["app", "checking", "main", "planning", "running", "studies"]
 def main() -> None:
     """Run the command line; expected failures become one line on standard error and an exit code."""
     sys.unraisablehook = _unraisable
+    logging.getLogger("benchcheck").handlers = [_Notes()]
     # A scheduler that takes the machine back sends SIGTERM: what was read is written, as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -41,6 +43,14 @@ def main() -> None:
     if code == 130:
         _fail("stopped. What was written stays; the same command continues.", code)
     sys.exit(code)
+
+
+class _Notes(logging.Handler):
+    """What an engine wants to be known: a line on standard error, wherever that goes while a bar is drawn."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one line."""
+        print(f"benchcheck: note: {record.getMessage()}", file=sys.stderr)
 
 
 def _ending(reason: OSError | RuntimeError) -> int:

@@ -1,6 +1,7 @@
 """Worker processes of a run: started together, heard one by one, all gone before the call returns or raises."""
 
 import ctypes
+import logging
 import os
 import queue
 import re
@@ -25,6 +26,8 @@ __all__ = ["DRIVER", "Worker", "end_with_driver", "run_workers"]
 DRIVER = "BENCHCHECK_DRIVER"
 """Environment variable that tells a worker the process that started it."""
 _LOOK_S = 0.5
+_NOTE = "benchcheck: note: "
+"""How the command line begins what an engine wants to be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ def run_workers(
     """
     done: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
     errors: list[list[str]] = [[] for _ in workers]
+    told: set[str] = set()
     with ExitStack() as started:
         # Left in reverse order: processes end, then what they still wrote is read, then their logs are closed.
         logs = [started.enter_context(_opened(worker.log)) for worker in workers]
@@ -76,7 +80,7 @@ def run_workers(
         for worker, error, log in zip(workers, errors, logs, strict=True):
             process = subprocess.Popen(worker.command, stdout=PIPE, stderr=PIPE, text=True, env=_environment(worker))
             processes.append(process)
-            for reads, what in ((_forward, (process.stdout, done)), (_keep, (process.stderr, error, log))):
+            for reads, what in ((_forward, (process.stdout, done)), (_keep, (process.stderr, error, log, told))):
                 readers.append(threading.Thread(target=reads, args=what, daemon=True))
                 readers[-1].start()
         running = len(workers)
@@ -153,12 +157,20 @@ def _forward(pipe: IO[str] | None, done: "queue.SimpleQueue[tuple[int, int] | No
     done.put(None)
 
 
-def _keep(pipe: IO[str] | None, error: list[str], log: IO[str]) -> None:
-    """Keep the last lines that a worker wrote to its standard error, and all of them in its log."""
+def _keep(pipe: IO[str] | None, error: list[str], log: IO[str], told: set[str]) -> None:
+    """Keep the last lines that a worker wrote to its standard error, and all of them in its log.
+
+    A note of its engine is passed on instead, once for all workers.
+    """
     if pipe is not None:
         with pipe:
             for line in pipe:
-                error.append(line)
-                del error[:-50]
+                note = line.rstrip().removeprefix(_NOTE)
+                if line.startswith(_NOTE) and note not in told:
+                    told.add(note)
+                    logging.getLogger("benchcheck").warning("%s", note)
+                elif not line.startswith(_NOTE):
+                    error.append(line)
+                    del error[:-50]
                 with suppress(OSError, ValueError):  # a full disk, or closed already: the log is not what matters
                     log.write(line)
