@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from benchcheck.cli.options import BackendName, Endpoints, OneStep, Settings, StudyFolder, app, asked_of, open_study
+from benchcheck.cli.options import (
+    ASKING,
+    BackendName,
+    Endpoints,
+    OneStep,
+    Settings,
+    StudyFolder,
+    app,
+    asked_of,
+    open_study,
+)
 from benchcheck.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,27 +28,47 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor", "reread"]
 
+_SECOND = "A second engine on the same prompts"
 
-@app.command()
+
+@app.command(rich_help_panel=ASKING)
 def doctor(
-    study: Annotated[Path | None, typer.Argument(metavar="[STUDY]", help="A study: its models are examined.")] = None,
-    model: Annotated[str, typer.Option(help="A folder, HUB_ID@REVISION or embedded:large, without a study.")] = "",
+    study: Annotated[Path | None, typer.Argument(metavar="STUDY", help="A study: its models are examined.")] = None,
+    model: Annotated[
+        str, typer.Option(metavar="MODEL", help="Instead of a study: a folder, HUB_ID@COMMIT, or embedded:large.")
+    ] = "",
+    role: Annotated[str, typer.Option(metavar="ROLE", help="Of a study's models only this one: 8b or 2b.")] = "",
+    kit: Annotated[
+        str,
+        typer.Option(
+            metavar="KIT", help="What is asked: 8b or 2b (real models), world (embedded ones), auto (by the model)."
+        ),
+    ] = "auto",
+    quick: Annotated[bool, typer.Option("--quick", help="Text alone, no pictures.")] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the findings to this file, too.")
+    ] = None,
     backend: BackendName = "transformers",
     endpoint: Endpoints = None,
     settings: Settings = None,
     against: Annotated[
         list[str] | None,
-        typer.Option(help="Compare with this backend, or with the server of this URL; may be given several times."),
+        typer.Option(
+            metavar="NAME|URL",
+            help="Compare with this engine, or with the server at this URL; may be given several times.",
+            rich_help_panel=_SECOND,
+        ),
     ] = None,
     against_set: Annotated[
-        list[str] | None, typer.Option(help="A key of [engine] for --against, such as quantization=fp8.")
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="A setting of that engine, such as quantization=fp8; may be given several times.",
+            rich_help_panel=_SECOND,
+        ),
     ] = None,
-    kit: Annotated[str, typer.Option(help="What is asked: auto, 8b, 2b, or world (embedded models).")] = "auto",
-    role: Annotated[str, typer.Option(help="Of a study's models only this role's, 8b or 2b.")] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="Text alone, no pictures.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the findings to this file, too.")] = None,
 ) -> None:
-    """Tell whether a model and its serving stack can be trusted, before GPU-hours are spent. Exit code 1 if not."""
+    """Check a model and what serves it with questions whose answers are known; exit code 1 when a check fails."""
     from benchcheck.backends import check_backend
     from benchcheck.config import engine_settings
     from benchcheck.console import note
@@ -133,17 +163,22 @@ def _table(diagnosis: "Diagnosis") -> object:
     return table
 
 
-@app.command()
+@app.command(rich_help_panel=ASKING)
 def reread(
     study: StudyFolder,
-    share: Annotated[float, typer.Option(help="Share of the answered items of each benchmark and step.")] = 0.02,
+    share: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="Share of the answered items of each benchmark and step; at least 20 are read."
+        ),
+    ] = 0.02,
     step: OneStep = 0,
+    again: Annotated[bool, typer.Option("--again", help="Ask once more, too, what was read again before.")] = False,
     backend: BackendName = "transformers",
     endpoint: Endpoints = None,
     settings: Settings = None,
-    again: Annotated[bool, typer.Option("--again", help="Ask what was read again before once more.")] = False,
 ) -> None:
-    """Read a sample of the answered items again, and say how wide the noise around the threshold is."""
+    """Read a sample of the answered items again, and say how far readings move and which verdicts that could turn."""
     from benchcheck.console import Bars, tell
     from benchcheck.report.noise import noise_lines
     from benchcheck.run.reread import reread as read_again

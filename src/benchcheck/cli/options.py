@@ -3,9 +3,10 @@
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     from benchcheck.run.local import Asked
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
     from benchcheck.study import Study
 
 __all__ = [
+    "ASKING",
+    "ENGINE",
+    "MAKING",
+    "PARTS",
+    "SEEING",
+    "SERVERS",
+    "TRYING",
+    "WHERE",
     "BackendName",
     "Endpoints",
     "GpuMemory",
@@ -36,38 +45,142 @@ __all__ = [
     "wanted_items",
 ]
 
+_ORDER = (
+    *("init", "pool", "frames", "benchmarks"),
+    *("doctor", "plan", "screen", "status", "reread"),
+    *("assemble", "report"),
+    *("demo", "controls"),
+    *("serve", "work"),
+)
+
+
+class _InOrder(TyperGroup):
+    """Lists the commands as a study meets them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, in that order."""
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+
 app = typer.Typer(
+    cls=_InOrder,
     help="Find the items of a video benchmark that can be answered without watching.",
+    epilog="To see it work on your CPU: benchcheck demo",
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+MAKING = "Make a study"
+ASKING = "Ask the models"
+SEEING = "See the results"
+TRYING = "Try it on a benchmark whose truth is known"
+PARTS = "Parts of a run, each by itself"
+"""Panels of commands in `benchcheck --help`."""
+
+ENGINE = "The engine (--set has every setting: docs/engines.md)"
+WHERE = "Where it runs"
+SERVERS = "vLLM servers that this command starts"
+"""Panels of options."""
+
 StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's folder.", show_default=False)]
 BackendName = Annotated[
     str,
-    typer.Option("--backend", "--engine", help="What reads the prompts: transformers, vllm, server or scripted."),
+    typer.Option(
+        *("--engine", "--backend"),
+        metavar="NAME",
+        help="What reads the prompts: transformers, vllm, server, or scripted (no model).",
+        rich_help_panel=ENGINE,
+    ),
 ]
 Endpoints = Annotated[
     list[str] | None,
-    typer.Option("--endpoint", help="A server to ask, such as http://host:8001/v1; may be given several times."),
+    typer.Option(
+        "--endpoint",
+        metavar="URL",
+        help="A server to ask, such as http://host:8001/v1; may be given several times.",
+        rich_help_panel=ENGINE,
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A key of the [engine] table, such as max_sequences=64; may be given several times."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Any setting of the engine, such as quantization=fp8; may be given several times.",
+        rich_help_panel=ENGINE,
+    ),
 ]
 Workers = Annotated[
-    int, typer.Option("--workers", min=0, max=256, help="Worker processes here; 0 is one a GPU or endpoint.")
+    int,
+    typer.Option(
+        "--workers",
+        min=0,
+        max=256,
+        metavar="N",
+        help="Worker processes on this machine; 0 is one per GPU, or per eight endpoints.",
+        rich_help_panel=WHERE,
+    ),
 ]
-Gpus = Annotated[int | None, typer.Option("--gpus", help="GPUs of this machine to use; 0 is all.")]
-InFlight = Annotated[int | None, typer.Option("--in-flight", help="Prompts asked at once of a server; 0 by step.")]
-Port = Annotated[int | None, typer.Option("--port", help="GPU i is served on this port + i; 8001.")]
-GpuMemory = Annotated[float | None, typer.Option("--gpu-memory", help="Share of a GPU's memory; 0.85.")]
-MaxSequences = Annotated[int | None, typer.Option("--max-sequences", help="Prompts computed at once; 0 by step.")]
-Python = Annotated[str | None, typer.Option("--python", help="Interpreter that has vLLM.", show_default=False)]
-Vllm = Annotated[str | None, typer.Option("--vllm", help="Command that starts vLLM.", show_default=False)]
-OneStep = Annotated[int, typer.Option("--step", help="Only this step, 1 to 6; 0 is all.")]
-Pilot = Annotated[int, typer.Option("--pilot", min=0, help="Only this many items of each benchmark; 0 is all.")]
+Gpus = Annotated[
+    int | None,
+    typer.Option("--gpus", metavar="N", help="GPUs of this machine to use. \\[default: all]", rich_help_panel=WHERE),
+]
+InFlight = Annotated[
+    int | None,
+    typer.Option(
+        "--in-flight",
+        metavar="N",
+        help="Prompts asked at once of a server, or read ahead by vllm. \\[default: by the step]",
+        rich_help_panel=ENGINE,
+    ),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port", metavar="N", help="GPU i is served on this port + i. \\[default: 8001]", rich_help_panel=SERVERS
+    ),
+]
+GpuMemory = Annotated[
+    float | None,
+    typer.Option(
+        "--gpu-memory",
+        metavar="SHARE",
+        help="Share of each GPU's memory that vLLM takes. \\[default: 0.85]",
+        rich_help_panel=ENGINE,
+    ),
+]
+MaxSequences = Annotated[
+    int | None,
+    typer.Option(
+        "--max-sequences",
+        metavar="N",
+        help="Prompts that vLLM computes at once. \\[default: by the step]",
+        rich_help_panel=ENGINE,
+    ),
+]
+Python = Annotated[
+    str | None,
+    typer.Option(
+        "--python",
+        metavar="FILE",
+        help="Python interpreter that has vLLM, such as .venv-vllm/bin/python.",
+        rich_help_panel=SERVERS,
+    ),
+]
+Vllm = Annotated[
+    str | None,
+    typer.Option(
+        "--vllm",
+        metavar="COMMAND",
+        help="Command that starts vLLM. \\[default: vllm beside this Python or on PATH]",
+        rich_help_panel=SERVERS,
+    ),
+]
+OneStep = Annotated[int, typer.Option("--step", metavar="K", help="Only this step, 1 to 6; 0 is all.")]
+Pilot = Annotated[
+    int, typer.Option("--pilot", min=0, metavar="N", help="Only this many items of each benchmark; 0 is all.")
+]
 
 
 def open_study(folder: Path, step: int) -> "Study":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from benchcheck.cli.options import OneStep, Pilot, StudyFolder, app, open_study, print_totals, wanted_items
+from benchcheck.cli.options import ASKING, OneStep, Pilot, StudyFolder, app, open_study, print_totals, wanted_items
 from benchcheck.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["plan", "status"]
 
+_ESTIMATE = "With --estimate"
 
-@app.command()
+
+@app.command(rich_help_panel=ASKING)
 def plan(
     study: StudyFolder,
     step: OneStep = 0,
@@ -26,9 +28,21 @@ def plan(
         bool, typer.Option("--estimate", help="Say what it will cost: tokens, GPU-hours, disk.")
     ] = False,
     gpu_tflops: Annotated[
-        float, typer.Option(help="A GPU's dense bf16 TFLOP/s by its data sheet; H200 and H100 989, A100 312, L40S 362.")
+        float,
+        typer.Option(
+            metavar="TFLOPS",
+            help="Dense bf16 TFLOP/s of your GPU by its data sheet: H200 and H100 SXM 989, A100 312, L40S 362.",
+            rich_help_panel=_ESTIMATE,
+        ),
     ] = 989.0,
-    survive: Annotated[float, typer.Option(help="Share of a step's items that stays, where none was measured.")] = 0.8,
+    survive: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of a step's items that goes on to the next, where none was measured yet.",
+            rich_help_panel=_ESTIMATE,
+        ),
+    ] = 0.8,
 ) -> None:
     """Print what is left to ask; needs no GPU and no model. The last line is REMAINING_TOTAL=<n>."""
     from benchcheck.console import outdated, plan_table, tell
@@ -79,7 +93,7 @@ def _cost(found: "Outlook", assumed: "Assumed", only: int) -> "Iterator[Table | 
     )
 
 
-@app.command()
+@app.command(rich_help_panel=ASKING)
 def status(study: StudyFolder) -> None:
     """Show where a study stands: the funnel, verdicts, failures, what runs cost, and how long the rest takes."""
     from benchcheck.console import doubts, ending, outdated, tell, warn

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from benchcheck.cli.options import (
+    ASKING,
+    PARTS,
+    SERVERS,
+    WHERE,
     BackendName,
     Endpoints,
     GpuMemory,
@@ -42,32 +46,54 @@ __all__ = ["screen", "serve", "work"]
 
 _LOOK_S = 0.5
 
-Shard = Annotated[str, typer.Option("--shard", help="Only this share: auto (a Slurm array's task) or I/N, as 0/4.")]
-Launch = Annotated[bool, typer.Option("--launch", help="Start one vLLM server a GPU, ask them, and end them.")]
-Where = Annotated[str, typer.Option("--executor", help="Where workers run: local, slurm or ray.")]
+Shard = Annotated[
+    str,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Only share I (from 0) of N, such as 0/4; auto is a Slurm array's task.",
+        rich_help_panel=WHERE,
+    ),
+]
+Launch = Annotated[
+    bool,
+    typer.Option(
+        "--launch",
+        help="Start one vLLM server per GPU, ask them, and end them; with --engine server.",
+        rich_help_panel=SERVERS,
+    ),
+]
+Where = Annotated[
+    str,
+    typer.Option(
+        "--executor", metavar="NAME", help="Where workers run: local (here), slurm or ray.", rich_help_panel=WHERE
+    ),
+]
 
 
-@app.command()
+@app.command(rich_help_panel=ASKING)
 def screen(
     study: StudyFolder,
-    backend: BackendName = "transformers",
-    workers: Workers = 0,
     step: OneStep = 0,
     pilot: Pilot = 0,
-    endpoint: Endpoints = None,
-    launch: Launch = False,
-    gpus: Gpus = None,
-    in_flight: InFlight = None,
-    port: Port = None,
-    gpu_memory: GpuMemory = None,
-    max_sequences: MaxSequences = None,
-    python: Python = None,
-    vllm: Vllm = None,
-    settings: Settings = None,
-    shard: Shard = "",
-    executor: Where = "local",
     plan_only: Annotated[bool, typer.Option("--plan-only", help="Say what would run, and start nothing.")] = False,
-    retry_failed: Annotated[bool, typer.Option(help="Give items that failed another try first.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Give items that failed another try first.")
+    ] = False,
+    backend: BackendName = "transformers",
+    endpoint: Endpoints = None,
+    in_flight: InFlight = None,
+    max_sequences: MaxSequences = None,
+    gpu_memory: GpuMemory = None,
+    settings: Settings = None,
+    executor: Where = "local",
+    workers: Workers = 0,
+    gpus: Gpus = None,
+    shard: Shard = "",
+    launch: Launch = False,
+    vllm: Vllm = None,
+    python: Python = None,
+    port: Port = None,
 ) -> None:
     """Ask every step's items until nothing is left; the same command continues where it stopped."""
     from benchcheck.run.shard import WHOLE, parse_shard
@@ -186,21 +212,26 @@ def _print_plan(study: "Study", runner: "Executor", step: int, pilot: int, part:
     print_totals(study, state, step, pilot)
 
 
-@app.command()
+@app.command(rich_help_panel=PARTS)
 def serve(
     study: StudyFolder,
-    step: Annotated[int, typer.Option(help="The step whose model is served, 1 to 6.")],
-    gpus: Gpus = None,
+    step: Annotated[int, typer.Option(metavar="K", help="The step whose model is served, 1 to 6.")],
     in_flight: InFlight = None,
-    port: Port = None,
-    gpu_memory: GpuMemory = None,
     max_sequences: MaxSequences = None,
-    python: Python = None,
-    vllm: Vllm = None,
+    gpu_memory: GpuMemory = None,
     settings: Settings = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines ask.")] = "127.0.0.1",
+    gpus: Gpus = None,
+    vllm: Vllm = None,
+    python: Python = None,
+    port: Port = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Address to listen on; 0.0.0.0 lets other machines ask.", rich_help_panel=SERVERS
+        ),
+    ] = "127.0.0.1",
 ) -> None:
-    """Serve a step's model: one vLLM server a GPU, until Ctrl-C. Prints the endpoints when they answer."""
+    """Serve a step's model, one vLLM server per GPU, until Ctrl-C; prints the endpoints when they answer."""
     from benchcheck.console import Bars, note
     from benchcheck.run.launched import served
     from benchcheck.screen.steps import LADDER
@@ -226,16 +257,20 @@ def serve(
             note("the servers end")
 
 
-@app.command()
+@app.command(rich_help_panel=PARTS)
 def work(
     study: StudyFolder,
-    step: Annotated[int, typer.Option(help="The step, 1 to 6.")],
-    backend: BackendName = "transformers",
-    task: Annotated[int, typer.Option(min=-1, help="This worker's number; by default from SLURM_ARRAY_*.")] = -1,
-    tasks: Annotated[int, typer.Option(min=0, help="Number of workers; by default from SLURM_ARRAY_*.")] = 0,
+    step: Annotated[int, typer.Option(metavar="K", help="The step, 1 to 6.")],
+    task: Annotated[
+        int, typer.Option(min=-1, metavar="N", help="This worker's number, from 0; -1 reads SLURM_ARRAY_TASK_ID.")
+    ] = -1,
+    tasks: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Number of workers; 0 reads SLURM_ARRAY_TASK_COUNT.")
+    ] = 0,
+    shard: Annotated[str, typer.Option(metavar="I/N", help="The share that the workers divide.")] = "0/1",
     pilot: Pilot = 0,
+    backend: BackendName = "transformers",
     settings: Settings = None,
-    shard: Annotated[str, typer.Option(help="The share that the workers divide, I/N.")] = "0/1",
 ) -> None:
     """Do one worker's share of one step; prints the items and errors of each write. `screen` starts these."""
     from benchcheck.run.local import Assignment, do_share

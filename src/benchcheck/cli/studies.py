@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchcheck.cli.options import StudyFolder, app
+from benchcheck.cli.options import MAKING, SEEING, TRYING, StudyFolder, app
 from benchcheck.errors import UsageError
 
 __all__ = [
@@ -24,19 +24,21 @@ frames_app = typer.Typer(help="Videos become frames.")
 controls_app = typer.Typer(
     help="Benchmarks whose truth is known, for testing a model or a setup.", no_args_is_help=True
 )
-app.add_typer(pool_app, name="pool")
-app.add_typer(frames_app, name="frames")
-app.add_typer(controls_app, name="controls")
+app.add_typer(pool_app, name="pool", rich_help_panel=MAKING)
+app.add_typer(frames_app, name="frames", rich_help_panel=MAKING)
+app.add_typer(controls_app, name="controls", rich_help_panel=TRYING)
 
 
-@app.command()
+@app.command(rich_help_panel=MAKING)
 def init(
     study: StudyFolder,
     spec: Annotated[str, typer.Option(help="A benchmark's spec, by name or TOML file.")] = "generic",
     file: Annotated[list[Path] | None, typer.Option(help="Annotation file; may be given several times.")] = None,
     bench: Annotated[str, typer.Option(help="The benchmark's name, where the spec has none or another.")] = "",
     videos: Annotated[Path | None, typer.Option(help="Folder of the video files.")] = None,
-    embedded: Annotated[bool, typer.Option(help="Use the package's tiny models, to try things out.")] = False,
+    embedded: Annotated[
+        bool, typer.Option("--embedded", help="Use the package's tiny models, to try things out.")
+    ] = False,
 ) -> None:
     """Make a study: a folder with a commented benchcheck.toml."""
     from benchcheck.backends.checkpoint import pinned
@@ -62,7 +64,7 @@ def init(
     print(f"{made.root / 'benchcheck.toml'} written. Next: benchcheck pool build {study}")
 
 
-@app.command()
+@app.command(rich_help_panel=MAKING)
 def benchmarks() -> None:
     """List the benchmarks that have a spec."""
     from benchcheck.console import specs_table, tell
@@ -104,7 +106,7 @@ def frames_extract(
         tell(line)
 
 
-@app.command()
+@app.command(rich_help_panel=SEEING)
 def assemble(study: StudyFolder) -> None:
     """Write the results as tables: pool_items.parquet, pool.duckdb, pool_summary and run_accounting."""
     from benchcheck.console import funnel_table, states_line, tell, warn
@@ -120,7 +122,7 @@ def assemble(study: StudyFolder) -> None:
         print(path)
 
 
-@app.command()
+@app.command(rich_help_panel=SEEING)
 def report(study: StudyFolder) -> None:
     """Write the report: one HTML page that works offline."""
     from benchcheck.report.page import write_report
@@ -131,7 +133,7 @@ def report(study: StudyFolder) -> None:
 
 @controls_app.command("make")
 def controls_make(
-    folder: Annotated[Path, typer.Argument(help="Where the videos, items.jsonl and truth.jsonl go.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the videos, items.jsonl and truth.jsonl go.")],
     per_class: Annotated[int, typer.Option(min=1, max=100_000, help="Items of each of the five classes.")] = 24,
     seed: Annotated[int, typer.Option(help="The same seed makes the same items.")] = 1,
 ) -> None:
@@ -142,9 +144,9 @@ def controls_make(
     print(f"{len(made.controls)} items on {len(made.videos)} videos: {made.items}; their truth: {made.truth}")
 
 
-@app.command()
+@app.command(rich_help_panel=TRYING)
 def demo(
-    folder: Annotated[Path, typer.Argument(help="Where the demo study goes.")] = Path("demo-study"),
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the demo study goes.")] = Path("demo-study"),
     per_class: Annotated[int, typer.Option(min=1, max=1000, help="Items of each of the five classes.")] = 24,
 ) -> None:
     """Screen a made-up benchmark, whose truth is known, with the package's tiny models; takes a minute or two."""
