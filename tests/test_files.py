@@ -4,8 +4,10 @@ import errno
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchcheck.errors import StudyError
-from benchcheck.files import append_rows, publish, read_rows, rows_source, writing
+from benchcheck.files import append_rows, publish, read_rows, rows_source, unbroken, writing
 
 COLUMNS = {"item_id": "VARCHAR", "status": "VARCHAR", "n_right": "INTEGER", "detail": "VARCHAR"}
 GOOD = b'{"item_id": "a_1", "status": "ok", "n_right": 3}\n'
@@ -445,3 +447,51 @@ def test_what_a_killed_writer_left_is_cleared_by_the_next(tmp_path: Path) -> Non
         temporary.write_text("whole", encoding="utf-8")
     assert path.read_text(encoding="utf-8") == "whole"
     assert sorted(tmp_path.iterdir()) == [foreign, path]
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_what_stops_a_process_waits_for_the_end_of_a_block(sent: signal.Signals) -> None:
+    before = signal.signal(sent, signal.default_int_handler)
+    done: list[str] = []
+
+    def block() -> None:
+        with unbroken():
+            signal.raise_signal(sent)
+            done.append("the block")
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            block()
+        assert done == ["the block"]
+        assert signal.getsignal(sent) is signal.default_int_handler
+    finally:
+        signal.signal(sent, before)
+
+
+def test_a_block_keeps_its_own_failure_and_what_was_ignored() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def block() -> None:
+        with unbroken():
+            signal.raise_signal(signal.SIGTERM)
+            raise ValueError("of the block")
+
+    try:
+        with pytest.raises(ValueError, match="of the block"):
+            block()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_block_in_another_thread_is_just_a_block() -> None:
+    done: list[str] = []
+
+    def block() -> None:
+        with unbroken():
+            done.append("the block")
+
+    thread = threading.Thread(target=block)
+    thread.start()
+    thread.join()
+    assert done == ["the block"]

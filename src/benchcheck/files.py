@@ -12,6 +12,8 @@ import json
 import os
 import platform
 import re
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ from benchcheck.errors import StudyError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Rows", "append_rows", "publish", "read_rows", "rows_source", "writing"]
+__all__ = ["Rows", "append_rows", "publish", "read_rows", "rows_source", "unbroken", "writing"]
 
 
 _LONGEST_ROW = 1 << 24
@@ -55,6 +57,29 @@ def writing(path: Path) -> Iterator[None]:
         if reason.errno not in cures:
             raise
         raise StudyError(f"{path}: {cures[reason.errno]}") from reason
+
+
+@contextlib.contextmanager
+def unbroken() -> Iterator[None]:
+    """Hold back Ctrl-C and SIGTERM until the block is done: between writing and noting that it was written.
+
+    Elsewhere than in the main thread no signal breaks anything.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    ours = {number: handler for number, handler in before.items() if callable(handler)}
+    for number in ours:
+        signal.signal(number, lambda which, _: came.append(which))
+    try:
+        yield
+    finally:
+        for number, handler in ours.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 def _make_folder(folder: Path) -> None:

@@ -78,6 +78,29 @@ def test_what_a_watch_raises_ends_the_workers(monkeypatch: pytest.MonkeyPatch) -
     assert all_gone(started)
 
 
+def test_a_worker_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_GRACE_S", 0.1)
+    deaf = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(os.getpid(), 0, flush=True); "
+    heard: list[int] = []
+
+    def hear(number: int, _: int) -> None:
+        heard.append(number)
+        raise BackendError("enough")
+
+    with pytest.raises(BackendError, match="enough"):
+        run_workers(1, [worker(deaf + "time.sleep(600)")], hear)
+    assert len(heard) == 1
+    assert all_gone(heard)
+
+
+def test_ctrl_c_in_a_terminal_reaches_the_driver_alone() -> None:
+    """Its workers would be stopped twice: by the terminal, and by the driver in the middle of their last write."""
+    sessions: list[int] = []
+    run_workers(1, [worker("import os; print(os.getsid(0), 0)")], lambda session, _: sessions.append(session))
+    assert sessions
+    assert sessions != [os.getsid(0)]
+
+
 def test_a_worker_that_cannot_be_started_ends_those_that_were() -> None:
     missing = Worker(["/nowhere/program"], {})
     with pytest.raises(FileNotFoundError):

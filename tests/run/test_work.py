@@ -1,5 +1,6 @@
 """One unit of work: every item gets its row, whatever the backend does."""
 
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -146,6 +147,23 @@ def test_old_rows_are_written_though_they_are_few(
 ) -> None:
     monkeypatch.setattr(work, "FLUSH_SECONDS", -1.0)
     assert do(study, FakeBackend(), pool) == [(1, 0)] * 9
+
+
+def test_rows_are_written_once_though_the_run_is_stopped_while_they_are(
+    study: Study, pool: list[Item], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = study.append
+
+    def stopped(*where: Any) -> None:
+        append(*where)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(work, "FLUSH_ITEMS", 2)
+    monkeypatch.setattr(study, "append", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        do(study, FakeBackend(), pool)
+    assert len(rows_on_disk(study, 1)) == 2
+    assert sum(cost["items"] for cost in costs(study)) == 2
 
 
 def test_a_full_disk_is_no_progress(study: Study, pool: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:

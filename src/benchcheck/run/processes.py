@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ __all__ = ["DRIVER", "Worker", "end_with_driver", "run_workers"]
 DRIVER = "BENCHCHECK_DRIVER"
 """Environment variable that tells a worker the process that started it."""
 _LOOK_S = 0.5
+_GRACE_S = 60.0
+"""A worker writes what it has within a second or two and closes its engine, for which vLLM may take 20 s; one that
+takes longer hangs and is killed."""
 _NOTE = "benchcheck: note: "
 """How the command line begins what an engine wants to be known."""
 
@@ -78,7 +82,10 @@ def run_workers(
         readers = started.enter_context(_joined())
         processes: list[subprocess.Popen[str]] = started.enter_context(_ended())
         for worker, error, log in zip(workers, errors, logs, strict=True):
-            process = subprocess.Popen(worker.command, stdout=PIPE, stderr=PIPE, text=True, env=_environment(worker))
+            # A session of its own: a terminal's Ctrl-C reaches this process alone, which ends its workers once.
+            process = subprocess.Popen(
+                worker.command, stdout=PIPE, stderr=PIPE, text=True, env=_environment(worker), start_new_session=True
+            )
             processes.append(process)
             for reads, what in ((_forward, (process.stdout, done)), (_keep, (process.stderr, error, log, told))):
                 readers.append(threading.Thread(target=reads, args=what, daemon=True))
@@ -100,15 +107,20 @@ def run_workers(
 
 @contextmanager
 def _ended() -> Iterator[list["subprocess.Popen[str]"]]:
-    """A list of processes that are asked to end together when the block is left, and waited for."""
+    """A list of processes that are ended together when the block is left; those that do not listen are killed."""
     processes: list[subprocess.Popen[str]] = []
     try:
         yield processes
     finally:
+        end = time.monotonic() + _GRACE_S
         for process in processes:
             process.terminate()
         for process in processes:
-            process.wait()
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 from benchcheck.backends import Backend
 from benchcheck.config import Config, step_key
 from benchcheck.errors import BackendError
+from benchcheck.files import unbroken
 from benchcheck.pool.items import Item
 from benchcheck.run.accounting import Cost, Meter, run_name
 from benchcheck.run.plan import Unit
@@ -66,11 +67,14 @@ class _Writer:
         if len(self.rows) >= FLUSH_ITEMS or time.monotonic() - self.since > FLUSH_SECONDS:
             self.flush()
 
-    def flush(self) -> None:
-        self.study.append(self.step, self.unit.bench, self.unit.file_part, self.rows)
+    def flush(self, last: bool = False) -> None:
+        """Write the rows, and behind them what they cost: what is accounted for is on disk."""
         done, errors = len(self.rows), sum(row["status"] == "error" for row in self.rows)
-        self.rows, self.since = [], time.monotonic()
-        self.meter.note(now())  # behind the rows: what is accounted for is on disk
+        # Stopped between writing and forgetting, the last flush would write the same rows again.
+        with unbroken():
+            self.study.append(self.step, self.unit.bench, self.unit.file_part, self.rows)
+            self.rows, self.since = [], time.monotonic()
+            self.meter.note(now(), last=last)
         if done:
             self.progress(done, errors)
 
@@ -95,8 +99,7 @@ def do_unit(study: Study, step: Step, unit: Unit, backend: Backend, progress: Pr
         for item, asked, results in _answered(study, asking, unit, backend, writer):
             writer.add(answer_row(asking, item, asked, results, now()), results)
     finally:
-        writer.flush()
-        meter.note(now(), last=True)
+        writer.flush(last=True)
     return meter.whole
 
 
