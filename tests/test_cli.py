@@ -60,7 +60,16 @@ def test_version_and_help(run: Run) -> None:
     assert run("--version") == (0, f"{__version__}\n", "")
     code, out, _ = run("--help")
     assert code == 0
-    assert all(name in out for name in ("init", "pool", "frames", "plan", "screen", "assemble", "report"))
+    names = ("init", "pool", "frames", "doctor", "plan", "screen", "status", "assemble", "report", "serve", "work")
+    assert sorted(names, key=lambda name: out.index(f"\u2502 {name} ")) == list(names)
+
+
+def test_help_keeps_words_in_square_brackets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Markup that rich takes for a style would be gone."""
+    monkeypatch.setenv("COLUMNS", "300")
+    _, out, _ = run("screen", "--help")
+    assert "[default: 8001]" in out
+    assert "KEY=VALUE" in out
 
 
 def test_init_writes_the_protocols_models_and_never_overwrites(run: Run, tmp_path: Path) -> None:
@@ -239,6 +248,12 @@ def test_benchmarks_lists_the_specs(run: Run) -> None:
         (("init", "new", "--spec", "nextqa_val"), "Cure: name it with --file"),
         (("init", "new", "--bench", "mine"), "Cure: name it with --file"),
         (("nonsense",), "nonsense"),
+        (("screen", "STUDY", "--endpoint", "http://h:1/v1"), "--endpoint names servers, but --engine is transformers"),
+        (("reread", "STUDY", "--engine", "vllm", "--endpoint", "http://h:1/v1"), "but --engine is vllm. Cure"),
+        (("doctor", "--model", "x", "--endpoint", "http://h:1/v1"), "but --engine is transformers. Cure"),
+        (("screen", "STUDY", "--executor", "slurm", "--plan-only", "--launch"), "but --engine is transformers. Cure"),
+        (("screen", "STUDY", "--engine", "server", "--vllm", "vllm"), "--vllm is for servers that a run starts"),
+        (("screen", "STUDY", "--port", "9000"), "--port is for servers that a run starts"),
     ],
 )
 def test_wrong_use_is_exit_code_2(run: Run, study: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -89,7 +89,7 @@ class Bars:
             note(f"step {step.number} {step.name}: nothing to ask{waits}")
             return
         if not _err.is_terminal:
-            note(f"step {step.number} {step.name}: asking {todo:,} items{waits}")
+            note(f"step {step.number} {step.name}: asking {todo:,} item{'s' if todo > 1 else ''}{waits}")
             return
         self._bars = progress_bar()
         self._bars.start()
@@ -309,7 +309,8 @@ def columns(*names: str) -> Table:
     table = Table(box=None, pad_edge=False)
     texts = ("step", "name", "benchmark", "spec", "issues", "licence", "source", "class", "answerable", "should")
     for name in names:
-        table.add_column(name, justify="left" if name.startswith(texts) else "right", overflow="fold")
+        left = name.startswith(texts) and not name.startswith("step ")
+        table.add_column(name, justify="left" if left else "right", overflow="fold")
     return table
 
 

@@ -60,7 +60,10 @@ class MissingExtraError(UsageError):
     """A package that an optional part needs is not installed; the message has the pip command."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed. Cure: pip install 'benchcheck[{extra}]'")
+        cure = f"pip install 'benchcheck[{extra}]'"
+        if extra == "vllm":
+            cure += ", in an environment of its own (docs/engines.md)"
+        super().__init__(f"{what} needs packages that are not installed. Cure: {cure}")
 
 
 class RunError(BenchcheckError):

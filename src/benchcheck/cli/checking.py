@@ -17,6 +17,7 @@ from benchcheck.cli.options import (
     StudyFolder,
     app,
     asked_of,
+    given_settings,
     open_study,
 )
 from benchcheck.errors import UsageError
@@ -86,7 +87,7 @@ def doctor(
     if opened is not None:
         asked = asked_of(opened, backend, endpoint, settings)
     else:
-        given = [*(settings or []), *([f"endpoints={endpoint!r}"] if endpoint else [])]
+        given = given_settings(backend, endpoint, settings)
         asked = Asked(backend, engine_settings(EngineSettings(), os.environ, given))
     others = tuple(_other(name, asked.settings, against_set or []) for name in against or [])
     wish = Wish(asked, others, kit, quick, role, lambda what: note(f"asking {what} …"))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from benchcheck.errors import UsageError
+
 if TYPE_CHECKING:
     from benchcheck.run.local import Asked
     from benchcheck.run.plan import Survey
@@ -39,6 +41,7 @@ __all__ = [
     "Workers",
     "app",
     "asked_of",
+    "given_settings",
     "keys_of",
     "open_study",
     "print_totals",
@@ -208,8 +211,20 @@ def asked_of(study: "Study", backend: str, endpoints: list[str] | None, settings
     from benchcheck.config import engine_settings
     from benchcheck.run.local import Asked
 
-    given = [*(settings or []), *([f"endpoints={endpoints!r}"] if endpoints else [])]
-    return Asked(backend, engine_settings(study.config.engine, os.environ, given))
+    return Asked(
+        backend, engine_settings(study.config.engine, os.environ, given_settings(backend, endpoints, settings))
+    )
+
+
+def given_settings(backend: str, endpoints: list[str] | None, settings: list[str] | None) -> list[str]:
+    """Return the settings that flags give, as `key=value`.
+
+    Raises:
+        UsageError: endpoints for an engine that asks none: it would run here instead, without a word.
+    """
+    if endpoints and backend != "server":
+        raise UsageError(f"--endpoint names servers, but --engine is {backend}. Cure: --engine server")
+    return [*(settings or []), *([f"endpoints={endpoints!r}"] if endpoints else [])]
 
 
 def keys_of(settings: list[str] | None, **flags: object) -> list[str]:

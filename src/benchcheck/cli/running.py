@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,6 +103,8 @@ def screen(
     given = keys_of(settings, **sizes, max_sequences=max_sequences, python=python, vllm=vllm)
     asked = asked_of(opened, backend, endpoint, given)
     _check_flags(launch=launch, workers=workers, endpoints=endpoint, shard=shard, retry_failed=retry_failed)
+    if executor != "ray":  # which starts none, and says so
+        _check_launch(backend, launch, {"--vllm": vllm, "--python": python, "--port": port})
     part = parse_shard(shard, os.environ) if shard else WHOLE
     if executor == "slurm":
         _submit(opened, asked, (step, pilot, launch, workers), bool(shard) or retry_failed, plan_only)
@@ -122,6 +124,15 @@ def _check_flags(*, launch: bool, workers: int, endpoints: list[str] | None, sha
         raise UsageError("--launch starts servers, --endpoint names those that run. Cure: one of the two")
     if shard and retry_failed:
         raise UsageError("--retry-failed is for a run of the whole study. Cure: run it once without --shard")
+
+
+def _check_launch(backend: str, launch: bool, flags: Mapping[str, object]) -> None:
+    """Refuse flags of servers that nobody starts, and servers that nobody asks."""
+    if launch and backend != "server":
+        raise UsageError(f"--launch starts servers, but --engine is {backend}. Cure: --engine server")
+    for flag, value in flags.items():
+        if value is not None and not launch:
+            raise UsageError(f"{flag} is for servers that a run starts. Cure: --engine server --launch, or without it")
 
 
 @contextmanager

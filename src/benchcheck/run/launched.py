@@ -6,6 +6,7 @@ cost more than the minute that the others lose. After `RESTARTS` times in a run,
 same command continues.
 """
 
+import importlib.util
 import os
 import shlex
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 from benchcheck.backends import ModelSpec
 from benchcheck.backends.launch import Servers, plan_servers
 from benchcheck.backends.serving import HOST, Server
-from benchcheck.errors import BackendError, UsageError
+from benchcheck.errors import BackendError, MissingExtraError, UsageError
 from benchcheck.run.local import Asked, Assignment, gpu_count, model_spec, share, threads_of, worker_command
 from benchcheck.run.plan import Survey, Unit
 from benchcheck.run.processes import Worker, run_workers
@@ -71,9 +72,12 @@ class Launched:
 
         Raises:
             UsageError: the engine is no server, or this machine has too few GPUs or ports.
+            MissingExtraError: its workers could not ask a server.
         """
         if self.asked.backend != "server":
             raise UsageError(f"--launch starts servers, but --engine is {self.asked.backend}. Cure: --engine server")
+        if importlib.util.find_spec("aiohttp") is None:  # else it would be told after minutes of starting servers
+            raise MissingExtraError("the server backend", "server")
         settings = self.asked.settings
         self.workers = gpu_count(settings, os.environ)
         port = settings.first_port + self.shard[0] * self.workers
