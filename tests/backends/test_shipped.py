@@ -5,12 +5,13 @@ import pytest
 from PIL import Image
 
 from benchcheck.backends import ModelSpec, shipped
+from benchcheck.backends.decoding import Lost
 from benchcheck.backends.patches import Recipe
 from benchcheck.backends.pixels import FrameReader, Patches, UndecodableFrameError
 from benchcheck.backends.shipped import ShippedFrames
 from benchcheck.backends.transformers import TransformersBackend
 from benchcheck.errors import BackendError
-from benchcheck.screen.readings import Failure, Reading
+from benchcheck.screen.readings import PERMANENT_FAILURES, Failure, Reading
 
 pytestmark = pytest.mark.model
 torch = pytest.importorskip("torch")
@@ -100,6 +101,26 @@ def test_every_good_frame_of_a_broken_shipment_arrives(source, video, tmp_path):
     assert isinstance(bad, UndecodableFrameError)
     with_reader = source.take(frames[:1])[0]
     assert (with_reader.values == good.values).all()
+
+
+def test_a_worker_that_died_is_no_property_of_the_frames(bytewise, video, monkeypatch, tmp_path):
+    """`undecodable_frames` is never asked again, and a worker that was killed for memory says nothing of a file."""
+
+    class Dying:
+        def __init__(self, recipe, done, *, workers):
+            self.done = done
+
+        def submit(self, key, paths):
+            self.done(Lost(key, "decoder_died", f"{paths[0]}: two workers died of it"))
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(shipped, "Decoders", Dying)
+    monkeypatch.setattr(bytewise, "_reader", ShippedFrames(bytewise._network.recipe, 1))
+    (result,) = readings(bytewise, frame_prompts(video(20, 2), 1))
+    assert result.kind == "decoder_died"
+    assert result.kind not in PERMANENT_FAILURES
 
 
 def test_workers_that_cannot_start_are_an_error(model_folder, monkeypatch, video):

@@ -20,7 +20,7 @@ from benchcheck.run.accounting import costs
 from benchcheck.run.actors import EngineActor, Heard, Order, digest_of
 from benchcheck.run.driver import screen
 from benchcheck.run.local import Asked, Local
-from benchcheck.run.plan import load_pool, survey, totals
+from benchcheck.run.plan import Unit, load_pool, survey, totals
 from benchcheck.run.ray import UNITS_PER_ACTOR, RayExecutor
 from benchcheck.run.work import FLUSH_ITEMS
 from benchcheck.screen.steps import LADDER
@@ -338,6 +338,14 @@ def test_a_pool_that_was_built_anew_is_read_again(actor: tuple[EngineActor, Stud
     study.write_pool(make_items(a=300))
     assert engine.do(order_of(study, [299])) is None
     assert sorted(answered(study, 1)) == ["a_0", "a_299"]
+
+
+def test_a_pool_that_lost_items_during_the_run_ends_it(tmp_path: Path) -> None:
+    executor = object.__new__(RayExecutor)
+    executor.study = framed_study(tmp_path, make_items(a=4))
+    executor._pool, executor._idle = load_pool(executor.study), [0]
+    with pytest.raises(StudyError, match=r"was built anew during the run\. Cure: run the same command again"):
+        executor._give(LADDER[1], Unit("a", 0, 1, ("a_0", "a_9")))
 
 
 def test_a_node_that_does_not_see_the_study_ends_the_run(tmp_path: Path) -> None:

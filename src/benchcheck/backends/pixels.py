@@ -29,6 +29,11 @@ Value = TypeVar("Value")
 class UndecodableFrameError(Exception):
     """A frame file that is missing or no image; the backend turns it into a failure of the prompts that show it."""
 
+    def __init__(self, detail: str, kind: str = "undecodable_frames") -> None:
+        """Keep what the failure says; another `kind` where the file may well be sound and asking again may help."""
+        super().__init__(detail)
+        self.kind = kind
+
 
 @dataclass(frozen=True, slots=True)
 class Patches:

@@ -92,7 +92,7 @@ class ShippedFrames:
         with self._lock:
             _, future = self._asked.pop(result.key)
         if isinstance(result, Lost):
-            future.set_result(UndecodableFrameError(result.detail))
+            future.set_result(UndecodableFrameError(result.detail, result.kind))
             return
         frames, row = [], 0
         for frame in result.frames:

@@ -191,7 +191,7 @@ class TransformersBackend:
         try:
             rendered = self._renderer.placed(tokens, window.sizes(prompt.frames))
         except UndecodableFrameError as error:
-            return Failure("undecodable_frames", str(error))
+            return Failure(error.kind, str(error))
         length, limit = len(rendered.ids), self._network.max_tokens
         if length > limit:
             return Failure("context_too_long", f"{length} tokens; the model takes {limit}")

@@ -65,7 +65,7 @@ class Window:
         self._memory = memory
         self._merge = merge
         self._numbers: dict[str, int] = {}
-        self._broken: dict[str, str] = {}
+        self._broken: dict[str, UndecodableFrameError] = {}
         self._seen: dict[str, Seen] = {}
         self._unseen: dict[str, Patches] = {}
 
@@ -78,7 +78,7 @@ class Window:
         self._look(frames)
         for path in frames:
             if path in self._broken:
-                raise UndecodableFrameError(self._broken[path])
+                raise self._broken[path]
         grids = ((self._seen.get(path) or self._unseen[path]).grid for path in frames)
         return [(height // self._merge, width // self._merge) for height, width in grids]
 
@@ -101,7 +101,7 @@ class Window:
                 self._reader.forget([path])  # it may have been started before it was remembered
         for path, patches in zip(fresh, self._reader.take(fresh), strict=True):
             if isinstance(patches, UndecodableFrameError):
-                self._broken[path] = str(patches)
+                self._broken[path] = patches
             else:
                 self._unseen[path] = patches
 

@@ -221,15 +221,20 @@ class RayExecutor:
         self._idle.append(number)
 
     def _give(self, step: Step, unit: Unit) -> None:
-        """Give a unit to an actor that has nothing to do."""
+        """Give a unit to an actor that has nothing to do.
+
+        Raises:
+            StudyError: the pool lacks items that it had when the run began.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
         assert self._pool is not None
-        number = self._idle.pop()
-        ids = pa.array(unit.item_ids, pa.string())
-        places = pc.index_in(ids, value_set=self._pool.item_id).to_numpy().astype(np.int32)
-        order = Order(step.number, unit.bench, unit.part, unit.parts, places.tobytes(), digest_of(unit.item_ids))
+        places = pc.index_in(pa.array(unit.item_ids, pa.string()), value_set=self._pool.item_id)
+        if places.null_count:
+            raise StudyError(f"{self.study.pool_file} was built anew during the run. Cure: run the same command again")
+        number, packed = self._idle.pop(), places.to_numpy().astype(np.int32).tobytes()
+        order = Order(step.number, unit.bench, unit.part, unit.parts, packed, digest_of(unit.item_ids))
         self._jobs[self._actors[number].handle.do.remote(order)] = (number, unit)
 
     def _result(self, ref: Any) -> Unit | None:
