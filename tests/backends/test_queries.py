@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchcheck.backends.queries import MAX_IDS, TOP, Queries, Query
+from benchcheck.backends.queries import Queries, Query
+from benchcheck.backends.replies import MAX_ASKED
 from benchcheck.screen.prompts import LETTERS
-from benchcheck.screen.readings import MISSING_LOGPROB, Failure, letter_of_token, log_sum_exp, merge_letters
+from benchcheck.screen.readings import MISSING_LOGPROB, TOP, Failure, letter_of_token, log_sum_exp, merge_letters
 
 FORMS = ("{}", " {}", "({}", "{}.", "{})", "[{}", "{}:", "\n{}")
 
@@ -31,7 +32,7 @@ def test_every_token_of_every_letter_shown_is_asked_once(options):
     query = asked.of(options)
     ids = [identifier for chunk in query.chunks for identifier in chunk]
     assert sorted(ids) == [i for i, token in enumerate(tokens) if letter_of_token(token) in set(LETTERS[:options])]
-    assert all(0 < len(chunk) <= MAX_IDS for chunk in query.chunks)
+    assert all(0 < len(chunk) <= MAX_ASKED for chunk in query.chunks)
     assert len(query.chunks) == (1 if options <= 16 else 2)
     assert asked.of(options) is query
 

@@ -17,11 +17,11 @@ from typing import Any
 
 from PIL import Image
 
+from benchcheck.backends.letters import SPECIMEN
 from benchcheck.backends.pixels import UndecodableFrameError
 from benchcheck.backends.rendering import ControlTokenError
 from benchcheck.errors import ModelRefusedError
-from benchcheck.screen.prompts import INTROS, PREFILL, Prompt, render_text
-from benchcheck.screen.steps import Sight
+from benchcheck.screen.prompts import PREFILL, Prompt
 
 __all__ = ["FAMILIES", "Family", "FamilyRenderer", "images_of"]
 
@@ -78,7 +78,7 @@ class FamilyRenderer:
         try:
             self._processor = _processor(folder, family)
             self._tokenizer: Any = self._processor.tokenizer
-            shown, blind = self.text(_SPECIMEN, images=2), self.specimen
+            shown, blind = self.text(SPECIMEN, images=2), self.specimen
         except Exception as error:  # each family's code raises what it likes on a file that it cannot use
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
             raise ModelRefusedError(
@@ -94,7 +94,7 @@ class FamilyRenderer:
     def _check_template(self, shown: str, blind: str) -> None:
         """Refuse a chat template that does not show two images and the text."""
         token = self._processor.image_token
-        if shown.count(token) != 2 or token in blind or _SPECIMEN not in shown:
+        if shown.count(token) != 2 or token in blind or SPECIMEN not in shown:
             raise ModelRefusedError(
                 f"{self._folder}: the chat template shows {shown.count(token)} of 2 images as {token}, or changes the "
                 "text. Allowed: a template with one such token per image. Cure: fetch the checkpoint again"
@@ -103,7 +103,7 @@ class FamilyRenderer:
     @property
     def specimen(self) -> str:
         """A rendered prompt, whose end is the end of every prompt."""
-        return self.text(_SPECIMEN, images=0)
+        return self.text(SPECIMEN, images=0)
 
     def text(self, text: str, *, images: int) -> str:
         """Return the text of a prompt, with one placeholder per image, up to the prefill.
@@ -198,6 +198,3 @@ def _processor(folder: Path, family: Family) -> Any:
     }
     settings, _ = whole.get_processor_dict(folder, local_files_only=True)
     return still.from_args_and_dict([parts.get(part) for part in whole.get_attributes()], settings)
-
-
-_SPECIMEN = render_text(INTROS[Sight.BLIND], "What is shown?", ["a cat", "a dog"])

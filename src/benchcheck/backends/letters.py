@@ -7,14 +7,18 @@ tokens before it as they are and adds one token, which is checked with the check
 from collections.abc import Callable, Mapping, Sequence
 
 from benchcheck.errors import ModelRefusedError
-from benchcheck.screen.prompts import LETTERS
+from benchcheck.screen.prompts import INTROS, LETTERS, render_text
 from benchcheck.screen.readings import letter_of_token
+from benchcheck.screen.steps import Sight
 
-__all__ = ["CORE_LETTERS", "check_core", "unreadable_letters", "variants_of_letters"]
+__all__ = ["CORE_LETTERS", "SPECIMEN", "check_core", "unreadable_letters", "variants_of_letters"]
 
 CORE_LETTERS = LETTERS[:5]
 """A checkpoint must be able to say these, or it is refused. Later letters fail the prompts that need them, so that one
 odd token behind Z does not stop a benchmark of four options."""
+
+SPECIMEN = render_text(INTROS[Sight.BLIND], "What is shown?", ["a cat", "a dog"])
+"""A plain prompt, whose end is the end of every prompt."""
 
 _FORMS = (" {}", "{}", " ({}", "({}")
 

@@ -11,15 +11,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from benchcheck.backends.replies import split_ids
 from benchcheck.screen.prompts import LETTERS
-from benchcheck.screen.readings import Failure, LetterLogprobs, log_sum_exp, merge_letters
+from benchcheck.screen.readings import TOP, Failure, LetterLogprobs, log_sum_exp, merge_letters
 
-__all__ = ["MAX_IDS", "TOP", "Queries", "Query"]
-
-MAX_IDS = 128
-"""How many tokens vLLM takes in `logprob_token_ids`, 0.25.1 and 0.32."""
-TOP = 20
-"""How many tokens `benchcheck-2026` sees."""
+__all__ = ["Queries", "Query"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +47,7 @@ class Queries:
         """Return the query for a prompt that shows `options` options."""
         if options not in self._made:
             ids = [identifier for letter in self._variants[:options] for identifier in letter]
-            chunks = tuple(tuple(ids[at : at + MAX_IDS]) for at in range(0, len(ids), MAX_IDS))
-            self._made[options] = Query(options, chunks if self._exact else ((),))
+            self._made[options] = Query(options, split_ids(ids) if self._exact else ((),))
         return self._made[options]
 
     def read(self, query: Query, answers: Sequence[Mapping[int, float]]) -> LetterLogprobs | Failure:

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 from benchcheck.errors import UsageError
 from benchcheck.screen.prompts import LETTERS
-from benchcheck.screen.readings import PRESETS, LetterLogprobs, merge_letters
+from benchcheck.screen.readings import PRESETS, TOP, LetterLogprobs, merge_letters
 
 if TYPE_CHECKING:
     import torch
 
 __all__ = ["Readout", "check_preset"]
-
-TOP = 20
-"""How many tokens `benchcheck-2026` sees."""
 
 _ROWS = 64
 """Rows in float64 at a time: 64 x 152,000 tokens are 78 MB."""

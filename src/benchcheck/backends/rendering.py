@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from benchcheck.backends.letters import SPECIMEN
 from benchcheck.backends.packed import Ints
 from benchcheck.errors import ModelRefusedError
-from benchcheck.screen.prompts import INTROS, PREFILL, Prompt, render_text
-from benchcheck.screen.steps import Sight
+from benchcheck.screen.prompts import PREFILL, Prompt
 
 __all__ = ["ControlTokenError", "Rendered", "Renderer"]
 
@@ -64,7 +64,7 @@ class Renderer:
         added = self._tokenizer.added_tokens_decoder.values()
         self._control = sorted({token, *(str(one.content) for one in added if one.special)})
         try:
-            shown = self.tokenize(self.text(_SPECIMEN, images=2))
+            shown = self.tokenize(self.text(SPECIMEN, images=2))
         except TemplateError as error:
             raise ModelRefusedError(
                 f"{folder}: the chat template cannot be used ({error}). Allowed: the chat template of a Qwen3-VL "
@@ -84,7 +84,7 @@ class Renderer:
     @property
     def specimen(self) -> str:
         """A rendered prompt, whose end is the end of every prompt."""
-        return self.text(_SPECIMEN, images=0)
+        return self.text(SPECIMEN, images=0)
 
     def text(self, text: str, *, images: int) -> str:
         """Return the text that is tokenised, with one placeholder per image."""
@@ -173,4 +173,3 @@ class Renderer:
 
 _MARK = "Which one? 7f3a"
 _PROBES = ("", " a ", "\n\na\n", "<think>a</think>b", "{{ a }} {% b %}", "<b>&amp;'\"\\", "\t\u00a0\u2028é")
-_SPECIMEN = render_text(INTROS[Sight.BLIND], "What is shown?", ["a cat", "a dog"])

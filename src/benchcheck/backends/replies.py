@@ -35,7 +35,7 @@ CLOSING = b'},{"role":"assistant","content":' + json.dumps(PREFILL).encode() + b
 """What follows the user's content in a request."""
 
 MAX_ASKED = 128
-"""Token ids that vLLM takes in one `logprob_token_ids`."""
+"""Token ids that vLLM takes in one `logprob_token_ids`, 0.25.1 and 0.32."""
 
 _ABOVE_ZERO = 0.01
 _ABOVE_ONE = 1.05

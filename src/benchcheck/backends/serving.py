@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from benchcheck.screen.readings import TOP
 from benchcheck.settings import EngineSettings
 
 __all__ = ["HOST", "ServedModel", "Server", "default_in_flight", "servers_of", "why_ended"]
@@ -112,7 +113,7 @@ def _arguments(model: ServedModel, settings: EngineSettings, on_gpu: bool) -> li
     batch, sequences = _sizes(model, settings)
     arguments = ["--served-model-name", model.name]
     arguments += ["--revision", model.revision] if model.revision else []
-    arguments += ["--dtype", "bfloat16", "--max-logprobs", "20", "--enable-prefix-caching"]
+    arguments += ["--dtype", "bfloat16", "--max-logprobs", str(TOP), "--enable-prefix-caching"]
     arguments += ["--gpu-memory-utilization", str(settings.gpu_memory)] if on_gpu else ["--enforce-eager"]
     arguments += ["--max-num-seqs", str(sequences), "--max-num-batched-tokens", str(batch)]
     arguments += ["--max-model-len", str(_length(model))]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchcheck.backends import Engine, ModelSpec, Outcome, checkpoint
 from benchcheck.backends.decoding import Decoders, usual_workers
-from benchcheck.backends.letters import CORE_LETTERS, unreadable_letters, variants_of_letters
+from benchcheck.backends.letters import check_core, unreadable_letters, variants_of_letters
 from benchcheck.backends.network import quiet
 from benchcheck.backends.patches import Recipe
 from benchcheck.backends.queries import Queries
@@ -25,7 +25,6 @@ from benchcheck.backends.sharing import Sharing
 from benchcheck.backends.vllm_engine import Core, Event, Plan, check_version
 from benchcheck.backends.vllm_inputs import Ordinary, ReadyMade
 from benchcheck.backends.vllm_session import Limits, Session
-from benchcheck.errors import ModelRefusedError
 from benchcheck.screen.prompts import Prompt
 
 __all__ = ["VllmBackend"]
@@ -65,7 +64,7 @@ class VllmBackend:
         self.unreadable: Mapping[str, str] = unreadable_letters(
             self.renderer.specimen, self.renderer.tokenize, variants
         )
-        _check_letters(folder, self.unreadable)
+        check_core(folder, self.unreadable)
         self.queries = Queries(spec.preset, tokens, variants)
         self.notes: list[str] = []
         if untested:
@@ -129,15 +128,6 @@ class VllmBackend:
         if self.decoders is not None:
             self.decoders.close()
         self.core.close()
-
-
-def _check_letters(folder: Path, unreadable: Mapping[str, str]) -> None:
-    for letter in CORE_LETTERS:
-        if letter in unreadable:
-            raise ModelRefusedError(
-                f"{folder}: letter {letter} is not one token: {unreadable[letter]}. Allowed: a tokenizer that says "
-                f"each of {CORE_LETTERS} in one token. Cure: name another checkpoint"
-            )
 
 
 def _context(folder: Path) -> int:

@@ -11,6 +11,7 @@ __all__ = [
     "MISSING_LOGPROB",
     "PERMANENT_FAILURES",
     "PRESETS",
+    "TOP",
     "Failure",
     "LetterLogprobs",
     "Reading",
@@ -23,6 +24,9 @@ __all__ = [
 
 PRESETS = ("exact", "benchcheck-2026")
 """How letters are read: exactly, or from the top 20 tokens as the original does (protocol 5)."""
+
+TOP = 20
+"""How many tokens `benchcheck-2026` sees (protocol 5)."""
 
 MISSING_LOGPROB = math.log(1e-6)
 """What a letter gets that an endpoint did not list among its top tokens (protocol 5)."""
