@@ -60,12 +60,12 @@ def test_a_bar_shows_what_is_done_the_rate_and_the_errors(terminal: io.StringIO)
     bars.advance(200, 7)
     assert bars._bars is not None
     bars._bars.refresh()
-    bars.step_ends(summary())
+    bars.step_ends(summary(worker_items_per_s=25.0))
     shown = terminal.getvalue()
     assert "step 1 blind" in shown
     assert "200/500" in shown
     assert "7 errors" in shown
-    assert "step 1 blind: 250 of 1,000 removed, 3 waiting, 40 failed, 10.0 s, 50.0 items/s" in shown
+    assert "step 1 blind: 250 of 1,000 removed, 3 waiting, 40 failed, 10.0 s, 50.0 items/s, 25.0 a worker" in shown
     assert bars._bars is None
 
 

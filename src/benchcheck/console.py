@@ -121,7 +121,7 @@ class Bars:
             note(
                 f"step {summary.step.number} {summary.step.name}: {summary.removed:,} of {summary.answered:,} removed, "
                 f"{summary.waiting:,} waiting, {summary.failed:,} failed, {summary.wall_s:,.1f} s, "
-                f"{summary.items_per_s:,.1f} items/s"
+                f"{summary.items_per_s:,.1f} items/s, {summary.worker_items_per_s:,.1f} a worker"
             )
         for text in doubts_of(summary):
             warn(text)

@@ -13,6 +13,7 @@ from benchcheck.backends.scripted import ScriptedBackend
 from benchcheck.config import step_key
 from benchcheck.errors import BackendError, StudyError, UsageError
 from benchcheck.run import driver, local
+from benchcheck.run.accounting import Cost, costs, note_cost
 from benchcheck.run.driver import BenchLoss, FailureKind, StepSummary, retry_failed, screen, step_warnings, summarize
 from benchcheck.run.local import Asked, Assignment, Local, do_share
 from benchcheck.run.plan import Survey, plan_units, survey, totals
@@ -422,6 +423,21 @@ def test_warnings(changes: dict[str, Any], says: list[str]) -> None:
 def test_items_a_second() -> None:
     assert summary_of(asked_now=10, wall_s=4.0).items_per_s == 2.5
     assert summary_of(asked_now=10).items_per_s == 0.0
+
+
+def test_a_step_says_what_one_worker_wrote_a_second(tmp_path: Path) -> None:
+    study = framed_study(tmp_path, make_items(a=6, b=4))
+    engine = dict.fromkeys(("name", "version", "dtype", "device"), "x")
+    note_cost(study, Cost(1, "a", 0, 1000, 4000, 9, 1.0, 0, "m", "", engine, "earlier", run="an earlier one"))
+    heard = Heard()
+    executor = Local(study, Asked("scripted"), 2)
+    try:
+        driver.screen(study, executor, heard, only=1)
+    finally:
+        executor.close()
+    mine = [cost for cost in costs(study) if cost["run"] != "an earlier one"]
+    assert len({cost["part"] for cost in mine}) == 2
+    assert heard.ended[0].worker_items_per_s == pytest.approx(10 / sum(cost["wall_s"] for cost in mine), rel=0.01)
 
 
 def test_the_python_twin_sums_up_every_step(tmp_path: Path) -> None:

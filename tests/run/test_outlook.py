@@ -69,6 +69,8 @@ def test_frames_that_are_not_there_need_disk(tmp_path: Path) -> None:
 
 
 def test_what_ran_replaces_what_is_assumed(study: Study) -> None:
+    # What a CPU took before is no basis for what answers now; servers differ in nothing but their address.
+    spend(study, wall_s=4000.0, engine=ENGINE | {"device": "cpu"})
     spend(study)
     spend(study, model="another")
     spend(study, step=6)
@@ -76,6 +78,9 @@ def test_what_ran_replaces_what_is_assumed(study: Study) -> None:
     assert first.basis == "measured here: 8.0 prompts/s a worker on NVIDIA H200"
     assert first.gpu_hours == pytest.approx(240 / 8 / 3600)
     assert second.basis.startswith("assumed")
+    for port, wall in ((8001, 10.0), (8002, 30.0)):
+        spend(study, wall_s=wall, engine=ENGINE | {"name": "server", "device": f"127.0.0.1:{port}"})
+    assert look(study).steps[0].basis.startswith("measured here: 4.0 prompts/s")
 
 
 def test_rows_are_as_long_as_those_on_disk(study: Study) -> None:

@@ -5,13 +5,13 @@ Concurrency lives in backends and executors only. The same call again continues 
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from benchcheck.config import step_key
-from benchcheck.run.accounting import named_run
+from benchcheck.run.accounting import increments, named_run, run_name
 from benchcheck.run.local import Asked, Local
 from benchcheck.run.lock import run_lock
 from benchcheck.run.plan import Pool, Survey, Unit, load_pool, pilot_flags, read_step, survey
@@ -80,6 +80,8 @@ class StepSummary:
     """Tries that gave an error row, those of answered items included."""
     revisions: tuple[str, ...] = ()
     """The checkpoints that gave the answers."""
+    worker_items_per_s: float = 0.0
+    """Items per second of one worker, which is one GPU, in this run; opening the model does not count."""
 
     @property
     def items_per_s(self) -> float:
@@ -171,8 +173,16 @@ def screen(
             reports = {**state.reports, step.number: read_step(study, pool, step)}
             state = survey(study, pool, reports)
             todo = frozenset(pool.ids(state.fold.steps[index].ready & wanted))
-        reporter.step_ends(summarize(study, state, index, asked, time.monotonic() - start))
+        summary = summarize(study, state, index, asked, time.monotonic() - start)
+        reporter.step_ends(replace(summary, worker_items_per_s=_worker_rate(study, step) if asked else 0.0))
     return state
+
+
+def _worker_rate(study: Study, step: Step) -> float:
+    """Return the items that a worker of this run wrote a second in a step."""
+    mine = [line for line in increments(study) if line["run"] == run_name() and line["step"] == step.number]
+    wall = sum(line["wall_s"] for line in mine)
+    return float(sum(line["items"] for line in mine) / wall) if wall else 0.0
 
 
 def retry_failed(study: Study, only: int = 0) -> int:

@@ -1,6 +1,7 @@
 """Reads from a study's folder what an estimate rests on: lengths of texts, videos, frames and what runs measured."""
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -123,15 +124,23 @@ def _spent(study: Study) -> dict[int, Spent]:
 
 
 def _spent_of(config: Config, lines: list[dict[str, Any]]) -> dict[int, Spent]:
-    """Sum up the lines of each step; what another model cost there says nothing of this one."""
+    """Sum up the lines of each step by what answered last: another model, engine or GPU says nothing of this one."""
     models = {step.number: config.models[step.role].model for step in config.steps}
+    lines = [line for line in lines if line["model"] == models.get(line["step"])]
+    last = {line["step"]: _pace(line) for line in lines}
     found: dict[int, Spent] = {}
     for line in lines:
-        if line["model"] == models.get(line["step"]):
+        if _pace(line) == last[line["step"]]:
             old = found.get(line["step"], Spent(0, 0, 0.0))
             items, prompts = old.items + line["items"], old.prompts + line["prompts"]
             found[line["step"]] = Spent(items, prompts, old.wall_s + line["wall_s"], line["device"])
     return found
+
+
+def _pace(line: Mapping[str, Any]) -> tuple[str, ...]:
+    """What answered; a server's device is its address, which says nothing of its speed."""
+    device = "" if line["engine"] == "server" else line["device"]
+    return (line["engine"], line["version"], line["dtype"], device)
 
 
 def _shape(study: Study, state: Survey) -> tuple[Texts, Geometry, int]:
