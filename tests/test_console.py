@@ -76,7 +76,9 @@ def test_what_is_waited_for_stands_in_the_bar_s_place_until_it_is_over(terminal:
     bars.waits("waiting for GPU 0: [red] loading" + "x" * 200)
     waiting = bars._bars.tasks[0].description
     assert waiting.startswith(r"waiting for GPU 0: \[red] loading")
-    assert len(waiting) < 90
+    assert len(waiting) < console._err.width
+    rendered = [column(bars._bars.tasks[0]) for column in bars._bars.columns if not isinstance(column, str)]
+    assert [str(cell) for cell in rendered[1:]] == [""] * 5  # the bar and its figures make room
     bars.waits("")
     assert bars._bars.tasks[0].description == "step 1 blind"
     bars.close()

@@ -6,10 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
 from benchcheck.pool.build import PoolSummary, newer_files
 from benchcheck.pool.specs import load_spec, spec_names
@@ -47,7 +57,6 @@ _WIDE = 1000
 """Columns of what is no terminal: a file or another program."""
 _WAIT_S = 15.0
 """Seconds between two lines about the same waiting where there is no terminal."""
-_WAIT_WIDE = 80
 
 _out = Console(highlight=False)
 _err = Console(stderr=True, highlight=False)
@@ -57,17 +66,26 @@ def tell(what: object) -> None:
     """Print a line or a table; text in square brackets is text, and nothing is cut."""
     if not _out.is_terminal:
         _out.width = _WIDE
-    _out.print(escape(what) if isinstance(what, str) else what, soft_wrap=isinstance(what, str))
+    if isinstance(what, str):
+        _lines(_out, what, None)
+    else:
+        _out.print(what)
 
 
 def note(text: str) -> None:
     """Print a line to standard error, where it does not disturb what a program reads."""
-    _err.print(escape(text), style="dim", soft_wrap=True)
+    _lines(_err, text, "dim")
 
 
 def warn(text: str) -> None:
     """Print a warning to standard error."""
-    _err.print(f"warning: {escape(text)}", style="yellow", soft_wrap=True)
+    _lines(_err, f"warning: {text}", "yellow")
+
+
+def _lines(console: Console, text: str, style: str | None) -> None:
+    """Print a text; a terminal breaks it between words, but not where it holds a command that somebody may copy."""
+    whole = not console.is_terminal or "benchcheck " in text
+    console.print(escape(text), style=style, soft_wrap=whole)
 
 
 @dataclass(slots=True)
@@ -94,7 +112,7 @@ class Bars:
         self._bars = progress_bar()
         self._bars.start()
         name = f"step {step.number} {step.name}"
-        self._task = self._bars.add_task(name, total=todo, rate="", failed="", step=name)
+        self._task = self._bars.add_task(name, total=todo, rate="", failed="", step=name, waits=False)
 
     def advance(self, items: int, errors: int) -> None:
         """Move the bar."""
@@ -109,7 +127,11 @@ class Bars:
     def waits(self, text: str) -> None:
         """Show what the step waits for, in the bar's place; without a terminal a line now and then. Empty: no more."""
         if self._bars is not None and self._task is not None:
-            self._bars.update(self._task, description=escape(text[:_WAIT_WIDE]) or self._bars.tasks[0].fields["step"])
+            task = self._bars.tasks[0]
+            if task.fields["waits"] and not text and not task.completed:
+                self._bars.reset(self._task)  # else the rate would count the seconds that nothing could be asked
+            shown = escape(text[: max(20, _err.width - 12)]) or task.fields["step"]
+            self._bars.update(self._task, description=shown, waits=bool(text))
         elif text and time.monotonic() - self._told > _WAIT_S:
             self._told = time.monotonic()
             note(text)
@@ -137,14 +159,24 @@ def progress_bar() -> Progress:
     """A bar that is gone when it is done."""
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
+        _unless_it_waits(BarColumn()),
+        _unless_it_waits(MofNCompleteColumn()),
         TextColumn("{task.fields[rate]}"),
         TextColumn("{task.fields[failed]}", style="yellow"),
-        TimeRemainingColumn(),
+        _unless_it_waits(TimeRemainingColumn()),
         console=_err,
         transient=True,
     )
+
+
+def _unless_it_waits(column: ProgressColumn) -> ProgressColumn:
+    """Return a column that makes room while something is waited for."""
+
+    class Column(ProgressColumn):
+        def render(self, task: Task) -> RenderableType:
+            return Text() if task.fields.get("waits") else column.render(task)
+
+    return Column()
 
 
 def funnel_table(summaries: Sequence[StepSummary]) -> Table:

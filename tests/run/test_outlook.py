@@ -165,10 +165,11 @@ def test_status_while_a_run_goes_on(study: Study, told: Callable[..., str], monk
     spend(study, at=now, pid=2, kinds={"timeout": 2, "not_finite": 1})
     study.append(1, "a", None, [error_of(study, study.items()[0])])
     text = told("status", str(study.root))
-    (row,) = [line for line in text.splitlines() if line.startswith("1 ") and "vllm" in line]
+    (row,) = [line for line in text.splitlines() if line.startswith("1 ") and "timeout" in line]
     assert row.split()[:8] == ["1", "40", "160", "4", "k", "25%", "20", "s"]
     assert "not_finite 1, timeout 3" in row
-    assert "vllm 1 bf16 NVIDIA H200" in row
+    (who,) = [line for line in text.splitlines() if line.startswith("by 1: ")]
+    assert who.endswith(", read by vllm 1 bf16 NVIDIA H200")
     assert "about 15 s (2 workers at work)" in text
     assert "nothing of them was measured yet: steps 3" in text
 

@@ -71,18 +71,21 @@ def _cost(found: "Outlook", assumed: "Assumed", only: int) -> "Iterator[Table | 
     from benchcheck.run.estimate import CHARS_PER_TOKEN
 
     yield ""
-    table = columns("step", "name", "items", "at most", "prompts", "tokens", "computed", "GPU-hours", "stays")
-    table.add_column("basis")
     steps = [one for one in found.steps if only in (0, one.coming.step.number)]
+    if not any(one.coming.at_most for one in steps):
+        yield "nothing is left to ask, so nothing to pay"
+        return
+    table = columns("step", "name", "items", "at most", "prompts", "tokens", "computed", "GPU-hours", "stays")
+    table.add_column("basis", overflow="fold")
     for one in steps:
         asked, load = one.coming, one.load
         cells = [f"{asked.items:,.0f}", f"{asked.at_most:,}", f"{load.prompts:,.0f}", _short(load.tokens)]
         stays = f"{asked.survive:.0%}{'' if asked.measured else ' ?'}"
-        hours = f"{one.gpu_hours:,.2f}"
+        hours = _hours(one.gpu_hours)
         table.add_row(str(asked.step.number), asked.step.name, *cells, _short(load.computed), hours, stays, one.basis)
     yield table
     total, tokens = sum(one.gpu_hours for one in steps), sum(one.load.tokens for one in steps)
-    yield f"{total:,.2f} GPU-hours, {_short(tokens)} tokens; rows {_size(found.row_bytes)}"
+    yield f"{_hours(total)} GPU-hours, {_short(tokens)} tokens; rows {_size(found.row_bytes)}"
     if found.videos_missing:
         source = "as those on disk" if found.frames_measured else "43 kB a frame of 448 px"
         yield f"frames of {found.videos_missing:,} videos are not on disk: {_size(found.frame_bytes)} ({source})"
@@ -130,19 +133,22 @@ def _spent(study: "Study") -> "Iterator[Table | str]":
     if not groups:
         return
     table = columns("step", "items", "prompts", "tokens", "cached", "worker time", "prompts/s")
-    for name in ("errors", "engine", "model"):
-        table.add_column(name)
+    table.add_column("by")
+    table.add_column("errors", overflow="fold")
+    # What answered is long and mostly the same from step to step: numbered below, so that a row fits in 80 columns.
+    who = {one: str(number) for number, one in enumerate(dict.fromkeys(key[1:] for key in sorted(groups)), 1)}
     for key, rows in sorted(groups.items()):
-        table.add_row(*_sums(key, rows))
+        table.add_row(*_sums(key[0], who[key[1:]], rows))
     yield ""
     yield table
+    for (model, *engine), number in who.items():
+        yield f"by {number}: {model}, read by {' '.join(engine)}"
 
 
-def _sums(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _sums(step: int, who: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """One row of what was spent."""
     from rich.markup import escape
 
-    step, model, *engine = key
     names = ("items", "prompts", "tokens", "cached_tokens", "wall_s")
     items, prompts, tokens, cached, wall = (sum(row[name] for row in rows) for name in names)
     kinds: dict[str, int] = {}
@@ -152,8 +158,7 @@ def _sums(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> list[str]:
     errors = ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items())) or "-"
     share = f"{cached / tokens:.0%}" if tokens else "-"
     rate = f"{prompts / wall:,.1f}" if wall else "-"
-    texts = [escape(text) for text in (errors, " ".join(engine), model)]
-    return [str(step), f"{items:,}", f"{prompts:,}", _short(tokens), share, _time(wall), rate, *texts]
+    return [str(step), f"{items:,}", f"{prompts:,}", _short(tokens), share, _time(wall), rate, who, escape(errors)]
 
 
 def _rest(found: "Going") -> Iterator[str]:
@@ -178,6 +183,11 @@ def _short(number: float) -> str:
         if number >= size:
             return f"{number / size:.3g} {name}"
     return f"{number:.0f}"
+
+
+def _hours(number: float) -> str:
+    """Hours, and not 0 for what is a little."""
+    return "<0.01" if 0 < number < 0.005 else f"{number:,.2f}"
 
 
 def _size(number: float) -> str:
