@@ -25,6 +25,7 @@ __all__ = [
     "SpecError",
     "StudyError",
     "UsageError",
+    "first_line",
 ]
 
 
@@ -76,3 +77,8 @@ class StudyError(RunError):
 
 class BackendError(RunError):
     """An engine stopped answering or answered something that cannot be read."""
+
+
+def first_line(error: BaseException) -> str:
+    """Return an exception's first line, or its class where it says nothing."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -17,7 +17,7 @@ import pytest
 from benchcheck.backends import vllm_engine
 from benchcheck.backends.patches import Recipe
 from benchcheck.backends.vllm_engine import Answered, Core, Plan, check_version
-from benchcheck.backends.vllm_log import EngineLog, cure_for, first_line, short, why_not_started
+from benchcheck.backends.vllm_log import EngineLog, cure_for, short, why_not_started
 from benchcheck.errors import BackendError, MissingExtraError, UsageError
 
 RECIPE = Recipe(16, 2, 4096, 262_144, (0.5,) * 3, (0.5,) * 3)
@@ -378,8 +378,6 @@ def test_the_terminal_is_given_back():
 
 
 def test_lines_of_a_log():
-    assert first_line(ValueError("one\ntwo")) == "one"
-    assert first_line(KeyError()) == "KeyError"
     assert short("(pid=1) ERROR [core.py:12] RuntimeError: it broke. ") == "RuntimeError: it broke"
     assert cure_for(["all is well"]) is None
     assert "raise engine.gpu_memory" in why_not_started("failed", ["5 GiB KV cache is needed, which is larger"])

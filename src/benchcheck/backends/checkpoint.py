@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchcheck.errors import MissingExtraError, ModelRefusedError, UsageError
+from benchcheck.errors import MissingExtraError, ModelRefusedError, UsageError, first_line
 
 __all__ = [
     "ARCHITECTURES",
@@ -134,9 +134,8 @@ def _download(repository: str, revision: str, patterns: tuple[str, ...]) -> Path
         return Path(huggingface_hub.snapshot_download(repository, revision=revision, allow_patterns=list(patterns)))
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         # LocalEntryNotFoundError, what an offline machine gets, is an OSError too.
-        reason = str(error).strip().partition("\n")[0]
         raise ModelRefusedError(
-            f"{repository}@{revision}: cannot be fetched ({reason or type(error).__name__}). Allowed: a commit of the "
+            f"{repository}@{revision}: cannot be fetched ({first_line(error)}). Allowed: a commit of the "
             "hub or of its cache. Cure: check name, commit and network, or name a local folder"
         ) from error
 

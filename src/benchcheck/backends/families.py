@@ -20,7 +20,7 @@ from PIL import Image
 from benchcheck.backends.letters import SPECIMEN
 from benchcheck.backends.pixels import UndecodableFrameError
 from benchcheck.backends.rendering import ControlTokenError
-from benchcheck.errors import ModelRefusedError
+from benchcheck.errors import ModelRefusedError, first_line
 from benchcheck.screen.prompts import PREFILL, Prompt
 
 __all__ = ["FAMILIES", "Family", "FamilyRenderer", "images_of"]
@@ -80,10 +80,9 @@ class FamilyRenderer:
             self._tokenizer: Any = self._processor.tokenizer
             shown, blind = self.text(SPECIMEN, images=2), self.specimen
         except Exception as error:  # each family's code raises what it likes on a file that it cannot use
-            reason = str(error).strip().partition("\n")[0] or type(error).__name__
             raise ModelRefusedError(
-                f"{folder}: its processor cannot be used ({reason}). Allowed: a whole checkpoint of the family. "
-                "Cure: fetch the checkpoint again"
+                f"{folder}: its processor cannot be used ({first_line(error)}). Allowed: a whole checkpoint of the "
+                "family. Cure: fetch the checkpoint again"
             ) from error
         self._check_template(shown, blind)
         added = self._tokenizer.added_tokens_decoder.values()
@@ -176,8 +175,7 @@ def _image(path: str) -> Image.Image:
         with Image.open(path) as image:
             return image.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise UndecodableFrameError(f"{path}: {reason}") from error
+        raise UndecodableFrameError(f"{path}: {first_line(error)}") from error
 
 
 def _processor(folder: Path, family: Family) -> Any:

@@ -19,7 +19,7 @@ from benchcheck.backends import attention
 from benchcheck.backends.packed import Ints, Tree, ancestors, is_image, layout_of, split_symbol
 from benchcheck.backends.patches import Recipe
 from benchcheck.backends.pixels import Patches
-from benchcheck.errors import ModelRefusedError
+from benchcheck.errors import ModelRefusedError, first_line
 
 if TYPE_CHECKING:
     import torch
@@ -298,9 +298,8 @@ def load(folder: Path, dtype: torch.dtype, device: torch.device) -> Any:
                 ignore_mismatched_sizes=True,  # they are refused below, by name and after seconds, not with a table
             )
         except (OSError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ModelRefusedError(
-                f"{folder}: cannot be loaded ({reason}). Cure: fetch the checkpoint again"
+                f"{folder}: cannot be loaded ({first_line(error)}). Cure: fetch the checkpoint again"
             ) from error
     wrong = sorted(report["missing_keys"]) or sorted(str(key[0]) for key in report["mismatched_keys"])
     if wrong:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from benchcheck.errors import ModelRefusedError
+from benchcheck.errors import ModelRefusedError, first_line
 
 __all__ = ["BrokenFrameError", "Bytes", "Recipe", "opened", "patchify", "pixels", "resized"]
 
@@ -181,7 +181,7 @@ def pixels(image: Image.Image, path: str) -> Bytes:
 
 
 def _broken(path: str, error: BaseException) -> BrokenFrameError:
-    return BrokenFrameError(f"{path}: {str(error).partition(chr(10))[0] or type(error).__name__}")
+    return BrokenFrameError(f"{path}: {first_line(error)}")
 
 
 def resized(frame: Bytes, height: int, width: int) -> Bytes:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from benchcheck.errors import ModelRefusedError
+from benchcheck.errors import ModelRefusedError, first_line
 
 __all__ = ["FrameReader", "FrameSource", "Memory", "Patches", "UndecodableFrameError"]
 
@@ -126,8 +126,7 @@ class FrameReader:
                 image.load()
                 given = self._processor(images=image, return_tensors="np")
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            reason = str(error).partition("\n")[0] or type(error).__name__
-            raise UndecodableFrameError(f"{path}: {reason}") from error
+            raise UndecodableFrameError(f"{path}: {first_line(error)}") from error
         _, height, width = (int(side) for side in given["image_grid_thw"][0])
         return Patches(np.asarray(given["pixel_values"], dtype=np.float32), (height, width))
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchcheck.backends import Engine, Outcome, checkpoint
 from benchcheck.backends.families import FAMILIES, FamilyRenderer, images_of
@@ -20,12 +20,9 @@ from benchcheck.backends.network import load, quiet
 from benchcheck.backends.pixels import UndecodableFrameError
 from benchcheck.backends.readout import Readout
 from benchcheck.backends.rendering import ControlTokenError
-from benchcheck.errors import BackendError
+from benchcheck.errors import BackendError, first_line
 from benchcheck.screen.prompts import LETTERS, Prompt
 from benchcheck.screen.readings import Failure, Reading
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["PlainBackend"]
 
@@ -125,10 +122,9 @@ class PlainBackend:
                 logits = self._model(**given, logits_to_keep=1, use_cache=False).logits[:, -1].float()
             (letters,) = self._readout.read(logits, [options])
         except torch.OutOfMemoryError as error:
-            return Failure("out_of_memory", str(error).strip().partition("\n")[0])
+            return Failure("out_of_memory", first_line(error))
         except torch.AcceleratorError as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise BackendError(f"the GPU failed ({reason}). Cure: run the same command again") from error
+            raise BackendError(f"the GPU failed ({first_line(error)}). Cure: run the same command again") from error
         return Reading(letters, inputs["input_ids"].shape[1], time.perf_counter() - start)
 
     def _sent(self, value: Any) -> Any:

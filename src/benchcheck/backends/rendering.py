@@ -15,7 +15,7 @@ import numpy as np
 
 from benchcheck.backends.letters import SPECIMEN
 from benchcheck.backends.packed import Ints
-from benchcheck.errors import ModelRefusedError
+from benchcheck.errors import ModelRefusedError, first_line
 from benchcheck.screen.prompts import PREFILL, Prompt
 
 __all__ = ["ControlTokenError", "Rendered", "Renderer"]
@@ -53,9 +53,8 @@ class Renderer:
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except Exception as error:  # the tokenizers library raises no narrower class on a file it cannot read
-            reason = str(error).strip().partition("\n")[0]
             raise ModelRefusedError(
-                f"{folder}: the tokenizer cannot be loaded ({reason}). Allowed: the tokenizer of a Qwen3-VL "
+                f"{folder}: the tokenizer cannot be loaded ({first_line(error)}). Allowed: the tokenizer of a Qwen3-VL "
                 "checkpoint. Cure: fetch the checkpoint again"
             ) from error
         token = getattr(self._tokenizer, "image_token", "<|image_pad|>")

@@ -27,7 +27,7 @@ from benchcheck.backends.readout import Readout, check_preset
 from benchcheck.backends.rendering import ControlTokenError, Renderer
 from benchcheck.backends.shipped import ShippedFrames
 from benchcheck.backends.window import Planned, Seen, Window, rows_of
-from benchcheck.errors import BackendError, MissingExtraError
+from benchcheck.errors import BackendError, MissingExtraError, first_line
 from benchcheck.screen.prompts import LETTERS, Prompt
 from benchcheck.screen.readings import Failure, LetterLogprobs, Reading
 
@@ -209,10 +209,10 @@ class TransformersBackend:
             batches = plan_batches(lengths, self.budget.batch_tokens)
             return [outcome for batch in batches for outcome in self._read_batch([rows[i] for i in batch], features)]
         except torch.OutOfMemoryError as error:
-            failure = Failure("out_of_memory", f"vision tower: {_first_line(error)}")
+            failure = Failure("out_of_memory", f"vision tower: {first_line(error)}")
             return [Outcome(prompt.index, failure) for prompt in window.prompts]
         except torch.AcceleratorError as error:
-            raise BackendError(f"the GPU failed ({_first_line(error)}). Cure: run the same command again") from error
+            raise BackendError(f"the GPU failed ({first_line(error)}). Cure: run the same command again") from error
 
     def _read_batch(self, rows: Sequence[Planned], features: Mapping[int, torch.Tensor]) -> Iterator[Outcome]:
         """Yield the readings of rows that run at once; where memory is short, of one half and then the other."""
@@ -238,7 +238,7 @@ class TransformersBackend:
             logits = self._network.leaf_logits([row for _, row in rows], features)
             return self._readout.read(logits, [prompt.options for members, _ in rows for prompt in members])
         except torch.OutOfMemoryError as error:
-            return Failure("out_of_memory", _first_line(error))
+            return Failure("out_of_memory", first_line(error))
 
 
 def open_checkpoint(spec: ModelSpec) -> Backend:
@@ -257,10 +257,6 @@ def open_checkpoint(spec: ModelSpec) -> Backend:
     from benchcheck.backends.plain import PlainBackend
 
     return PlainBackend(folder, spec.preset, version, revision)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _alike(first: Prompt, second: Prompt) -> bool:

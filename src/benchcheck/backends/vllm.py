@@ -25,6 +25,7 @@ from benchcheck.backends.sharing import Sharing
 from benchcheck.backends.vllm_engine import Core, Event, Plan, check_version
 from benchcheck.backends.vllm_inputs import Ordinary, ReadyMade
 from benchcheck.backends.vllm_session import Limits, Session
+from benchcheck.errors import first_line
 from benchcheck.screen.prompts import Prompt
 
 __all__ = ["VllmBackend"]
@@ -99,7 +100,7 @@ class VllmBackend:
                 return route
             reason = "its vision tower takes no uint8 patches"
         except (ImportError, AttributeError) as error:
-            reason = str(error).partition("\n")[0]
+            reason = first_line(error)
         self._note(f"vLLM prepares the frames itself, which is 3 to 7 times slower: {reason}")
         return Ordinary(self.renderer.image_token, recipe.merge)
 

@@ -23,8 +23,8 @@ from typing import Any
 
 from benchcheck.backends.decoding import Decoded, Lost
 from benchcheck.backends.patches import Recipe
-from benchcheck.backends.vllm_log import EngineLog, cure_for, first_line, short, why_not_started
-from benchcheck.errors import BackendError, MissingExtraError, UsageError
+from benchcheck.backends.vllm_log import EngineLog, cure_for, short, why_not_started
+from benchcheck.errors import BackendError, MissingExtraError, UsageError, first_line
 from benchcheck.screen.readings import TOP
 
 __all__ = ["EXTRA", "TESTED", "Answered", "Core", "Event", "Plan", "check_version"]

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-__all__ = ["EngineLog", "cure_for", "first_line", "short", "why_not_started"]
+__all__ = ["EngineLog", "cure_for", "short", "why_not_started"]
 
 _TAIL = 200_000
 """Bytes of the log that are looked through."""
@@ -63,11 +63,6 @@ class EngineLog:
 def _flush() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
-
-
-def first_line(error: BaseException) -> str:
-    """Return an exception's first line, or its class where it says nothing."""
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def why_not_started(reason: str, words: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchcheck.backends.checkpoint import resolve
 from benchcheck.backends.letters import unreadable_letters, variants_of_letters
-from benchcheck.errors import UsageError
+from benchcheck.errors import UsageError, first_line
 from benchcheck.screen.prompts import PREFILL
 
 __all__ = ["Vocabulary", "load_vocabulary"]
@@ -46,7 +46,7 @@ def load_vocabulary(model: str, revision: str) -> Vocabulary | str:
     try:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a file it cannot read
-        return f"{file} is no tokenizer ({str(error).partition(chr(10))[0]})"
+        return f"{file} is no tokenizer ({first_line(error)})"
     identifiers = [[number] for number in range(tokenizer.get_vocab_size(with_added_tokens=True))]
     texts: list[str] = tokenizer.decode_batch(identifiers, skip_special_tokens=False)
     variants = variants_of_letters(texts)
@@ -80,5 +80,4 @@ def _tokenizer_file(model: str, revision: str) -> Path | str:
         # From the cache where it is there; a few MB from the hub otherwise.
         return Path(huggingface_hub.hf_hub_download(place, "tokenizer.json", revision=revision))
     except (HfHubHTTPError, HFValidationError, OSError) as error:
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        return f"{model}@{revision}: tokenizer.json cannot be fetched ({reason})"
+        return f"{model}@{revision}: tokenizer.json cannot be fetched ({first_line(error)})"
