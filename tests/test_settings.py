@@ -9,7 +9,7 @@ from benchcheck.config import engine_settings, from_table, step_key
 from benchcheck.errors import ConfigError, UsageError
 from benchcheck.run.local import flags_of
 from benchcheck.screen.steps import LADDER
-from benchcheck.settings import ENVIRONMENT, EngineSettings
+from benchcheck.settings import ENVIRONMENT, EngineSettings, without_password
 
 
 @pytest.mark.parametrize(
@@ -113,3 +113,38 @@ def test_how_a_model_runs_is_no_part_of_what_is_measured(tmp_path: object) -> No
     assert [step_key(changed.config, step) for step in LADDER.values()] == [
         step_key(study.config, step) for step in LADDER.values()
     ]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://h:99999/v1", "http://h:0/v1", "http://h:x/v1", "http://[::1/v1", "http://:8001/v1", "http://../v1"),
+        *(f"http://{'a' * 64}.org/v1", "http://h/\x1b[31m"),
+    ],
+)
+def test_an_endpoint_that_leads_nowhere_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"^x: endpoints = .* is not allowed\. Allowed: URLs such as"):
+        from_table(EngineSettings, {"endpoints": ["http://h/v1", url]}, "x")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://h", "https://h:65535/a/b@c", "http://[::1]:8001/v1", "http://höst/v1", "http://h./"]
+)
+def test_an_endpoint_that_may_be(url: str) -> None:
+    assert EngineSettings(endpoints=(url,)).endpoints == (url,)
+
+
+@pytest.mark.parametrize("url", ["http://me:s3cret@h:8001/v1", "https://s3cret@h/v1", "http://me:a/s3cret@h/v1"])
+def test_a_password_in_an_endpoint_is_refused_and_not_shown(url: str) -> None:
+    for flags in ([f"endpoints={[url]!r}"], [f"endpoints={url}"], [f"served_name=7{url}", f"endpoints=['{url}']"]):
+        with pytest.raises(UsageError, match=r"^--set .*//\*\*\*@h") as refused:
+            engine_settings(EngineSettings(), {}, flags)
+        assert "s3cret" not in without_password(str(refused.value))
+    with pytest.raises(ValueError, match=r"Allowed: URLs such as") as told:
+        EngineSettings(endpoints=(url,))
+    assert "s3cret" not in str(told.value)
+
+
+def test_a_flag_is_one_value_not_a_file() -> None:
+    with pytest.raises(UsageError, match=r"gpus = '1\\nfirst_port=3' is not of type int"):
+        engine_settings(EngineSettings(), {}, ["gpus=1\nfirst_port=3"])

@@ -22,7 +22,7 @@ from benchcheck.errors import BenchcheckError, ConfigError, UsageError
 from benchcheck.screen.prompts import INTROS, PREFILL, render_text
 from benchcheck.screen.readings import PRESETS
 from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Sight, Step
-from benchcheck.settings import ENVIRONMENT, EngineSettings, RaySettings, SlurmSettings
+from benchcheck.settings import ENVIRONMENT, EngineSettings, RaySettings, SlurmSettings, without_password
 from benchcheck.settings import check as _check
 
 __all__ = [
@@ -329,18 +329,24 @@ def engine_settings(settings: EngineSettings, environment: Mapping[str, str], gi
     """
     where = [(f"{name}={environment[name]}", f"{key}={environment[name]}") for name, key in ENVIRONMENT.items()
              if environment.get(name)]  # fmt: skip
-    for origin, text in [*where, *((f"--set {text}", text) for text in given)]:
+    for origin, text in [*where, *((f"--set {without_password(text)}", text) for text in given)]:
         key, sign, value = text.partition("=")
         if not sign:
             raise UsageError(f"{origin}: not of the form key=value")
         values = {name: getattr(settings, name) for name in EngineSettings.__dataclass_fields__}
         plain = {name: list(old) if isinstance(old, tuple) else old for name, old in values.items()}
-        try:
-            plain[key] = tomllib.loads(f"x = {value}")["x"]
-        except tomllib.TOMLDecodeError:
-            plain[key] = value
+        plain[key] = _value(value)
         settings = from_table(EngineSettings, plain, origin, UsageError)
     return settings
+
+
+def _value(text: str) -> object:
+    """Return what a flag's text means: a value of TOML, else the text itself."""
+    try:
+        found = tomllib.loads(f"x = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return found["x"] if len(found) == 1 else text  # further lines would be keys of their own
 
 
 def _convert(hint: Any, value: object, where: str, error: type[BenchcheckError]) -> Any:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["ENVIRONMENT", "SLURM_OURS", "EngineSettings", "RaySettings", "SlurmSettings", "check"]
+__all__ = ["ENVIRONMENT", "SLURM_OURS", "EngineSettings", "RaySettings", "SlurmSettings", "check", "without_password"]
 
 ENVIRONMENT: Mapping[str, str] = {
     "NGPU": "gpus",
@@ -28,13 +28,32 @@ SLURM_OURS = (
 )
 """Options of sbatch that the batch script sets or that would break it; sbatch takes a beginning of one for it, too."""
 
-_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
+_URL = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/?#:@\[\]]+)(:[0-9]{1,5})?(/[^\s?#]*)?")
+"""Without who logs in: that would stand in the study, in rows, logs and the list of processes."""
+_LOGIN = re.compile(r"//[^\s'\"]*@")
 
 
 def check(holds: bool, key: str, value: object, allowed: str) -> None:
     """Raise a ValueError that names the key, the value and what is allowed, unless `holds`."""
     if not holds:
         raise ValueError(f"{key} = {value!r} is not allowed. Allowed: {allowed}")
+
+
+def without_password(text: str) -> str:
+    """Return a text in which no URL shows who logs in, and with what."""
+    return _LOGIN.sub("//***@", text)
+
+
+def _is_address(url: str) -> bool:
+    """Whether a URL leads to a host by a name that can be looked up and a port that there may be."""
+    found = _URL.fullmatch(url)
+    if found is None or not url.isprintable():
+        return False
+    try:
+        host = found[1].removesuffix(".").encode("idna")
+    except UnicodeError:
+        return False
+    return bool(host) and 1 <= int((found[2] or ":1")[1:]) <= 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +90,8 @@ class EngineSettings:
     def __post_init__(self) -> None:
         """Refuse values that no engine can use."""
         for endpoint in self.endpoints:
-            check(_URL.fullmatch(endpoint) is not None, "endpoints", endpoint, "URLs such as http://host:8001/v1")
+            allowed = "URLs such as http://host:8001/v1, without a login; `api_key` names what holds the key"
+            check(_is_address(endpoint), "endpoints", without_password(endpoint), allowed)
         check(0 <= self.in_flight <= 65_536, "in_flight", self.in_flight, "0 (chosen by the step) to 65536")
         check(0 < self.timeout_s <= 86_400, "timeout_s", self.timeout_s, "above 0, up to 86400 seconds")
         check(0 <= self.gpus <= 1024, "gpus", self.gpus, "0 (all visible) to 1024")

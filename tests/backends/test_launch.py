@@ -139,6 +139,16 @@ def test_a_port_that_takes_more_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launch._port_taken("127.0.0.1", 80) == "needs more rights than this process has"
 
 
+@pytest.mark.parametrize("host", ["a b", "192.0.2.1", "no.such.host.invalid", "x" * 80])
+def test_a_host_that_is_not_this_machine_is_not_a_port_in_use(host: str) -> None:
+    assert launch._port_taken(host, 8001) == f"cannot be opened at {host}, which is no address of this machine"
+
+
+def test_a_vllm_command_with_an_open_quote() -> None:
+    with pytest.raises(UsageError, match=r"^vllm = \"'a\" is no command \(No closing quotation\)"):
+        launch.vllm_words(EngineSettings(vllm="'a"))
+
+
 def test_a_server_that_never_answers_and_says_nothing_more_has_hung(play: Play, pids: Any) -> None:
     with pytest.raises(
         BackendError, match=r"has not answered for \d+ s and its log stands still: INFO loading weights"

@@ -27,6 +27,7 @@ from backends.endpoint import (
     completion,
     refusal,
 )
+from benchcheck import settings
 from benchcheck.backends import ModelSpec, Outcome, desk, endpoint, wire
 from benchcheck.backends.checkpoint import EMBEDDED
 from benchcheck.errors import BackendError, MissingExtraError, ModelRefusedError, UsageError
@@ -67,6 +68,11 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "NaN": ({"behave": whole(completion([("A", math.nan)]))}, ModelRefusedError, "is not a number"),
     "null for NaN": ({"behave": whole(completion([("A", None)]))}, ModelRefusedError, "is not a number"),
     "logits": ({"behave": whole(completion([("A", 17.2)]))}, BackendError, "17.2 is no log-probability"),
+    "a list that is cut without a word": (
+        {"behave": whole(completion([(" A", -1.0), (" B", -1.0), (" C", -1.5)])), "counts": False},
+        ModelRefusedError,
+        r"lists 3 tokens whatever it is asked for\. Allowed: at least 5",
+    ),
     "another model": ({"served": "other/model"}, UsageError, r"serves other/model; the config's model is embedded:la"),
     "no model": ({"models": Reply(b'{"data": []}')}, UsageError, "serves no model"),
     "a list of something": ({"models": Reply(b'{"data": [1, {"id": 2}]}')}, UsageError, "serves no model"),
@@ -159,6 +165,13 @@ def test_a_name_that_leads_nowhere() -> None:
     url = "http://no.such.host.invalid/v1"
     with pytest.raises(BackendError, match=rf"no endpoint answers: {url}: no connection \([^()]+\)\. Cure"):
         ServerBackend(ModelSpec(MODEL, settings=EngineSettings(endpoints=(url,))))
+
+
+def test_an_address_that_the_client_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "_is_address", lambda url: True)
+    for url in ("http://..../v1", "http://h:99999/v1"):
+        with pytest.raises(BackendError, match=rf"no endpoint answers: {url}: no connection \(no such address: .*Cure"):
+            ServerBackend(ModelSpec(MODEL, settings=EngineSettings(endpoints=(url,))))
 
 
 def test_a_certificate_that_nobody_trusts() -> None:

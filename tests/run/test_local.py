@@ -244,7 +244,9 @@ def test_a_worker_a_gpu_and_one_for_eight_endpoints_when_nobody_says(
 
 def test_more_gpus_than_there_are_is_refused(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    with pytest.raises(UsageError, match=r"gpus = 3 \(engine\.gpus, --gpus, NGPU\), but Allowed: 0 \(all\) to 2 here"):
+    with pytest.raises(
+        UsageError, match=r"gpus = 3 \(engine\.gpus, --gpus, NGPU\) is not allowed. Allowed: 0 \(all\) to 2 here"
+    ):
         Local(study, Asked("vllm", EngineSettings(gpus=3)), 0)
 
 

@@ -178,7 +178,8 @@ class FrontDesk:
             self._results.put(BackendError(f"no endpoint is left: {self._reasons()}. {cure}"))
 
     def _reasons(self) -> str:
-        reasons = [f"{one.wire.url}: {one.reason}" for one in self._endpoints]
+        # Most reasons of the probe name the server themselves.
+        reasons = [f"{one.wire.url}: {one.reason.removeprefix(f'{one.wire.url}: ')}" for one in self._endpoints]
         return "; ".join(reasons[:4]) + (f"; and {len(reasons) - 4} more" if len(reasons) > 4 else "")
 
 

@@ -5,6 +5,7 @@ alone, and a driver that is killed takes its servers with it.
 """
 
 import contextlib
+import errno
 import http.client
 import importlib.util
 import json
@@ -34,6 +35,7 @@ _LOOK_S = 0.2
 _PORT_WAIT_S = 10.0
 """A port of a run that was killed just now is free again within a few seconds."""
 _TAIL_BYTES = 65_536
+_IN_USE = "is in use"
 _TIMEOUT_S = 10.0
 """A server that does not say within this that all is well answers no more; reading prompts does not keep it from it."""
 
@@ -48,7 +50,10 @@ def vllm_words(settings: EngineSettings) -> tuple[str, ...]:
         UsageError: there is none; with what was tried and the cure.
     """
     if settings.vllm:
-        words = tuple(shlex.split(settings.vllm))
+        try:
+            words = tuple(shlex.split(settings.vllm))
+        except ValueError as reason:
+            raise UsageError(f"vllm = {settings.vllm!r} is no command ({reason}). Allowed: words of a shell") from None
         return _found(words, words[0] if words else "", f"vllm = {settings.vllm!r}")
     module = ("-m", "vllm.entrypoints.cli.main")
     if settings.python:
@@ -256,13 +261,13 @@ class Servers:
     def _await_port(self, server: Server) -> None:
         """Wait a little for a port that a killed run may still hold."""
         end = time.monotonic() + _PORT_WAIT_S
-        while (reason := _port_taken(server.host, server.port)) and time.monotonic() < end:
+        while (reason := _port_taken(server.host, server.port)) == _IN_USE and time.monotonic() < end:
             self._say(f"port {server.port} {reason}; waiting for it")
             time.sleep(_LOOK_S)
         if reason:
             raise UsageError(
-                f"port {server.port} {reason}. Cure: another first port (--port, engine.first_port), or end what "
-                "listens there"
+                f"port {server.port} {reason}. Cure: another first port (--port, engine.first_port), end what listens "
+                "there, or correct --host"
             )
 
     def _await_answer(self, server: Server) -> None:
@@ -340,8 +345,10 @@ def _port_taken(host: str, port: int) -> str:
             probe.listen(1)
         except PermissionError:
             return "needs more rights than this process has"
-        except OSError:
-            return "is in use"
+        except (OSError, UnicodeError) as reason:  # a host that is no name is a UnicodeError
+            if isinstance(reason, OSError) and reason.errno == errno.EADDRINUSE:
+                return _IN_USE
+            return f"cannot be opened at {host}, which is no address of this machine"
     return ""
 
 

@@ -111,6 +111,8 @@ async def probe(wire: Wire, wanted: Wanted) -> Ability:
     if by_id is not None:
         check_agreement(wire, by_id, listed)
     await questions.check_prefill(listed)
+    if by_id is None:
+        _check_length(wire, len(listed.tokens), min(_WIDTHS) if wanted.exact else _TOP)
     if wanted.images:
         await questions.check_frames()
     return Ability(served, version, by_id is not None, top if by_id is None else 0)
@@ -158,6 +160,19 @@ async def _check_tokenizer(wire: Wire, served: str, wanted: Wanted) -> None:
         raise ModelRefusedError(
             f"{wire.url} has another tokenizer than {wanted.model}. Allowed: a server of the config's model. Cure: "
             "start it on that model and revision, or name the served model in the config"
+        )
+
+
+def _check_length(wire: Wire, listed: int, least: int) -> None:
+    """Refuse a server that takes any `top_logprobs` and cuts its list without a word.
+
+    Raises:
+        ModelRefusedError: most letters would have no log-probability.
+    """
+    if listed < least:
+        raise ModelRefusedError(
+            f"{wire.url} lists {listed} tokens whatever it is asked for. Allowed: at least {least}. Cure: start vLLM "
+            "with --max-logprobs 20, or use another server"
         )
 
 

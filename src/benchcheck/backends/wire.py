@@ -140,6 +140,8 @@ class Wire:
             raise UnreachableError(f"no connection ({_connecting(error)})") from error
         except aiohttp.ClientResponseError as error:
             return Answer(200, f"{error.message} (no HTTP)".encode())
+        except ValueError as error:  # aiohttp.InvalidURL is one, as is a name that IDNA does not take
+            raise UnreachableError(f"no connection (no such address: {_reason(error)})") from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError) as error:
             raise DroppedError(f"the connection ended before the reply ({_reason(error)})") from error
 

@@ -18,6 +18,7 @@ from benchcheck import __version__
 from benchcheck.cli import checking, planning, running, studies
 from benchcheck.cli.options import app
 from benchcheck.errors import BenchcheckError
+from benchcheck.settings import without_password
 
 __all__ = ["app", "checking", "main", "planning", "running", "studies"]
 
@@ -76,7 +77,7 @@ def _unraisable(reason: "sys.UnraisableHookArgs") -> None:
 
 def _fail(message: str, code: int) -> NoReturn:
     """Print one line to standard error and end."""
-    print(f"benchcheck: {' '.join(message.split())}", file=sys.stderr)
+    print(f"benchcheck: {without_password(' '.join(message.split()))}", file=sys.stderr)
     sys.exit(code)
 
 

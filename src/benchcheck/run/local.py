@@ -91,7 +91,9 @@ def gpu_count(settings: EngineSettings, environment: Mapping[str, str]) -> int:
     """
     gpus = max(1, len(visible_gpus(environment)))
     if settings.gpus > gpus:
-        raise UsageError(f"gpus = {settings.gpus} (engine.gpus, --gpus, NGPU), but Allowed: 0 (all) to {gpus} here")
+        raise UsageError(
+            f"gpus = {settings.gpus} (engine.gpus, --gpus, NGPU) is not allowed. Allowed: 0 (all) to {gpus} here"
+        )
     return settings.gpus or gpus
 
 
