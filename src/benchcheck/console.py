@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console, RenderableType
@@ -29,6 +29,7 @@ from benchcheck.run.accounting import costs
 from benchcheck.run.driver import StepSummary, step_warnings
 from benchcheck.run.pilot import StepForecast, forecast
 from benchcheck.run.plan import Survey
+from benchcheck.run.reread import StepNoise
 from benchcheck.screen.steps import Step
 from benchcheck.screen.verdicts import Flags, State
 from benchcheck.study import Study
@@ -43,6 +44,7 @@ __all__ = [
     "doubts",
     "ending",
     "funnel_table",
+    "noise_shown",
     "note",
     "outdated",
     "plan_table",
@@ -188,6 +190,30 @@ def funnel_table(summaries: Sequence[StepSummary]) -> Table:
         rest = [f"{n:,}" for n in (item.waiting, item.failed, item.remaining)]
         table.add_row(str(item.step.number), item.step.name, *cells, share, *rest)
     return table
+
+
+def noise_shown(steps: Sequence[StepNoise]) -> Iterator[Table | str]:
+    """What second readings showed, one row per step; nothing where there are none."""
+    if not steps:
+        return
+    table = columns("step", "again", "mean", "95 %", "most", "band", "differ", "near", "may turn", "beyond")
+    for found in steps:
+        noise = found.noise
+        moved = [f"{value:.2g}" for value in (noise.letters.mean, noise.letters.p95, noise.letters.most, noise.band)]
+        counts = [f"{count:,}" for count in (noise.flips, found.near, found.unsure)]
+        table.add_row(str(found.step.number), f"{noise.items:,}", *moved, *counts, f"<{noise.beyond.high:.1%}")
+    yield from (
+        "",
+        "Noise: items that were read again, and how far their letters moved (mean, 95 %, most; nats).",
+        table,
+    )
+    for found in steps:
+        if len(found.engines) > 1:
+            yield f"step {found.step.number} was read by {' and by '.join(found.engines)}"
+    yield (
+        "differ: verdicts of the sample that came out otherwise. near: answered items within the band of the "
+        "threshold. may turn: verdicts that the noise could turn. beyond: share of items that may move further."
+    )
 
 
 def forecast_table(foreseen: Sequence[StepForecast]) -> Table:

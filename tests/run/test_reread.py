@@ -15,7 +15,7 @@ from benchcheck.backends import ModelSpec
 from benchcheck.backends import scripted as script
 from benchcheck.errors import BackendError, UsageError
 from benchcheck.report.assemble import assemble
-from benchcheck.report.noise import noise_lines
+from benchcheck.report.noise import noise_found, noise_lines
 from benchcheck.report.page import write_report
 from benchcheck.run.driver import run_study
 from benchcheck.run.local import Asked
@@ -201,15 +201,21 @@ def test_the_noise_is_shown_wherever_verdicts_are(
             cli.main()
         return int(stop.value.code or 0), capsys.readouterr().out
 
-    assert "noise of step" not in call("status", answered.root)[1]
+    assert "Noise:" not in call("status", answered.root)[1]
     code, out = call("reread", answered.root, "--backend", "scripted", "--step", 1)
     assert code == 0
     assert out.splitlines()[-1] == "25 items read again"
-    assert out.count("noise of step 1 blind: 25 items read again") == 1
-    assert "noise of step 1 blind" in call("status", answered.root)[1]
+    (found,) = noise_found(answered)
+    row = ["1", "25", *(f"{n:.2g}" for n in (found.noise.letters.mean, found.noise.letters.p95))]
+    for text in (out, call("status", answered.root)[1]):
+        assert text.count("Noise:") == 1
+        table = text.partition("Noise:")[2].splitlines()
+        assert table[1].split()[:4] == ["step", "again", "mean", "95"]
+        assert table[2].split()[:4] == row
+        assert table[2].split()[6:9] == [str(n) for n in (found.noise.flips, found.near, found.unsure)]
     assemble(answered)
     assert "- noise of step 1 blind" in answered.summary_md.read_text(encoding="utf-8")
-    assert "noise of step 1 blind" in write_report(answered).read_text(encoding="utf-8")
+    assert f"<td>{found.near} of 65</td>" in write_report(answered).read_text(encoding="utf-8")
     assert call("reread", answered.root, "--backend", "scripted", "--share", 7)[0] == 2
     assert call("reread", answered.root, "--backend", "scripted", "--step", 9)[0] == 2
 

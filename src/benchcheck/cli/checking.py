@@ -180,8 +180,8 @@ def reread(
     settings: Settings = None,
 ) -> None:
     """Read a sample of the answered items again, and say how far readings move and which verdicts that could turn."""
-    from benchcheck.console import Bars, tell
-    from benchcheck.report.noise import noise_lines
+    from benchcheck.console import Bars, noise_shown, tell
+    from benchcheck.report.noise import noise_found
     from benchcheck.run.reread import reread as read_again
 
     opened, bars = open_study(study, step), Bars()
@@ -190,6 +190,6 @@ def reread(
         counts = read_again(opened, asked, share=share, only=step, again=again, watch=bars)
     finally:
         bars.close()
-    for line in noise_lines(opened):
-        tell(line)
+    for shown in noise_shown(noise_found(opened)):
+        tell(shown)
     print(f"{sum(counts.values())} items read again")

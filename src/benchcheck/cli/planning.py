@@ -99,8 +99,8 @@ def _cost(found: "Outlook", assumed: "Assumed", only: int) -> "Iterator[Table | 
 @app.command(rich_help_panel=ASKING)
 def status(study: StudyFolder) -> None:
     """Show where a study stands: the funnel, verdicts, failures, what runs cost, and how long the rest takes."""
-    from benchcheck.console import doubts, ending, outdated, tell, warn
-    from benchcheck.report.noise import noise_lines
+    from benchcheck.console import doubts, ending, noise_shown, outdated, tell, warn
+    from benchcheck.report.noise import noise_found
     from benchcheck.run.driver import summarize_all
     from benchcheck.run.outlook import going
     from benchcheck.run.plan import survey
@@ -116,8 +116,8 @@ def status(study: StudyFolder) -> None:
         tell(shown)
     for text in doubts(opened, state, steps):
         warn(text)
-    for line in noise_lines(opened, state.pool):
-        tell(line)
+    for shown in noise_shown(noise_found(opened, state.pool)):
+        tell(shown)
     print_totals(opened, state)
 
 

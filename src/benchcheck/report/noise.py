@@ -1,21 +1,30 @@
-"""The measured noise of a study, in the lines that the terminal, the summary and the page show."""
+"""The measured noise of a study, for the terminal and the page, and in the lines of the summary."""
 
 from benchcheck.run.plan import Pool, load_pool
 from benchcheck.run.reread import StepNoise, step_noise
 from benchcheck.study import Study
 
-__all__ = ["noise_lines"]
+__all__ = ["noise_found", "noise_lines"]
 
 
-def noise_lines(study: Study, pool: Pool | None = None) -> list[str]:
-    """Return a line per step of which a sample was read again; none where `benchcheck reread` never ran.
+def noise_found(study: Study, pool: Pool | None = None) -> list[StepNoise]:
+    """Return the noise of each step of which a sample was read again; none where `benchcheck reread` never ran.
 
     Raises:
         StudyError: a file of rows cannot be read.
     """
     steps = [step for step in study.config.steps if study.reread_folder(step.number).is_dir()]
     pool = (pool or load_pool(study)) if steps else None
-    return [_line(found) for step in steps if pool is not None and (found := step_noise(study, pool, step))]
+    return [found for step in steps if pool is not None and (found := step_noise(study, pool, step))]
+
+
+def noise_lines(study: Study) -> list[str]:
+    """Return a line per step of which a sample was read again.
+
+    Raises:
+        StudyError: a file of rows cannot be read.
+    """
+    return [_line(found) for found in noise_found(study)]
 
 
 def _line(found: StepNoise) -> str:

@@ -17,7 +17,7 @@ from benchcheck.files import publish
 from benchcheck.report.annotation import annotation_of
 from benchcheck.report.examples import examples_of, shown_prompts
 from benchcheck.report.findings import MEANINGS, find, verdict_name
-from benchcheck.report.noise import noise_lines
+from benchcheck.report.noise import noise_found
 from benchcheck.report.notices import notices_of
 from benchcheck.report.tables import open_results, settings_of
 from benchcheck.study import Study
@@ -62,7 +62,7 @@ def write_report(study: Study) -> Path:
         style=_trusted(style),
         policy=_policy(style),
         version=__version__,
-        noise=noise_lines(study),
+        noise=noise_found(study),
         notices=notices_of(study, {row["engine"] for row in found.engines.rows}),
     )
     with publish(study.report) as path:
