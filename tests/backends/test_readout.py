@@ -53,3 +53,14 @@ def test_columns_behind_the_vocabulary_are_no_letters():
 def test_an_unknown_preset_is_refused():
     with pytest.raises(UsageError, match="Allowed: exact, benchcheck-2026"):
         check_preset("exakt")
+
+
+@pytest.mark.parametrize("preset", ["exact", "benchcheck-2026"])
+def test_logits_that_are_no_numbers_give_no_letters(preset):
+    """The top 20 of nothing leaves every letter out, and letters that are all missing would read as the answer A."""
+    given = logits(rows=2)
+    given[1, 7] = math.nan
+    sound, broken = Readout(preset, TOKENS, VARIANTS).read(given, [4, 4])
+    assert all(map(math.isfinite, (*sound.logprobs, sound.label_mass)))
+    assert broken.missing == ()
+    assert all(map(math.isnan, (*broken.logprobs, broken.label_mass)))

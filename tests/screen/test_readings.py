@@ -104,3 +104,13 @@ def test_a_margin_does_not_see_a_shift_of_all_letters(values: list[float], data:
 @given(st.lists(st.sampled_from([-3.0, -2.0, -1.0]), min_size=1, max_size=8))
 def test_ties_go_to_the_first_position(values: list[float]) -> None:
     assert argmax(values) == values.index(max(values))
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_distribution_with_a_value_that_is_no_number_has_no_letters(place: int) -> None:
+    tokens = [("the", -1.0), (" A", -2.0), ("x", -3.0)]
+    tokens[place] = (tokens[place][0], math.nan)
+    letters = merge_letters(tokens, 3)
+    assert len(letters.logprobs) == 3
+    assert all(map(math.isnan, (*letters.logprobs, letters.label_mass)))
+    assert letters.missing == ()

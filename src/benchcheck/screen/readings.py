@@ -87,9 +87,15 @@ def log_sum_exp(values: Sequence[float]) -> float:
 
 
 def merge_letters(tokens: Iterable[tuple[str | None, float]], k: int) -> LetterLogprobs:
-    """Merge the tokens of a distribution into the first `k` letters (protocol 5; golden `letter_logprobs`)."""
+    """Merge the tokens of a distribution into the first `k` letters (protocol 5; golden `letter_logprobs`).
+
+    Where one token's value is not a number the distribution is none, and no letter has a number: letters that such a
+    list happens to leave out would otherwise count as missing, and the first position as the answer.
+    """
     seen: dict[str, list[float]] = {letter: [] for letter in LETTERS[:k]}
     for token, logprob in tokens:
+        if math.isnan(logprob):
+            return LetterLogprobs((math.nan,) * k, (), math.nan)
         letter = letter_of_token(token)
         if letter in seen:
             seen[letter].append(logprob)
