@@ -105,7 +105,7 @@ def fetch(model: str, revision: str, architectures: Sequence[str] = QWEN3_VL) ->
     if not revision:
         raise UsageError(
             f"{model}: no folder of that name here, and a hub id needs a revision, since a branch moves. "
-            "Allowed: a commit of the hub repository. Cure: set `revision` in the config"
+            f"Allowed: a commit of the hub repository. Cure: set `revision` in the config, or name {model}@COMMIT"
         )
     check(_download(place, revision, _READ_PATTERNS), weights=False, architectures=architectures)
     folder = _download(place, revision, _READ_PATTERNS + _WEIGHT_PATTERNS)
