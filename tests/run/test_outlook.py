@@ -106,6 +106,13 @@ def test_workers_at_work_are_those_that_wrote_within_a_minute(study: Study) -> N
     assert going(study, survey(study), NOW + timedelta(days=1)).seconds == pytest.approx(30)
 
 
+def test_workers_of_the_step_before_are_gone(study: Study) -> None:
+    spend(study, ago=20, pid=1)
+    spend(study, ago=20, pid=2)
+    spend(study, ago=10, pid=3, step=3)
+    assert going(study, survey(study), NOW).workers == 1
+
+
 # The commands.
 
 

@@ -112,7 +112,10 @@ def going(study: Study, state: Survey, now: datetime | None = None) -> Going:
     """
     since = ((now or datetime.now(UTC)) - timedelta(seconds=AT_WORK_S)).isoformat(timespec="seconds")
     lines = increments(study)
-    workers = {(line["host"], line["pid"]) for line in lines if line["run"] and line["at"] >= since}
+    # A run starts new processes for a step: those of the step before are gone, though they wrote within the minute.
+    now_at = {line["run"]: line["step"] for line in lines}
+    busy = [line for line in lines if line["run"] and line["at"] >= since and line["step"] == now_at[line["run"]]]
+    workers = {(line["host"], line["pid"]) for line in busy}
     steps = coming(state.fold, study.config.protocol.cascade)
     seconds, without = seconds_left(steps, _spent_of(study.config, lines), len(workers))
     return Going(len(workers), seconds, without, tuple(steps))
