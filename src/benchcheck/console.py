@@ -1,4 +1,4 @@
-"""What the commands draw in a terminal: progress with rate and rest, tables, warnings. Only this and cli.py print."""
+"""What the commands draw in a terminal: progress with rate and rest, tables, warnings. Only this and cli/ print."""
 
 import math
 import time
