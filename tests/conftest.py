@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,10 @@ from studies import Heard, framed_study, make_items, make_study
 # Speed is never a timed unit test: on a busy machine an example may take as long as it takes.
 settings.register_profile("benchcheck", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("benchcheck")
+
+# A shell that starts the tests in the background lets Ctrl-C be ignored, by all they start as well; some press it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
