@@ -46,6 +46,7 @@ def evaluate() -> ModuleType:
     return module
 
 
+@pytest.mark.long  # 20 to 80 s each; the walk of the fast tier reads the same classes
 @pytest.mark.model
 @pytest.mark.parametrize("name", ["large", "small"])
 def test_controls_are_read_where_their_class_says(name: str, evaluate: ModuleType, tmp_path: Path) -> None:
