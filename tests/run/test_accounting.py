@@ -57,6 +57,22 @@ def test_a_damaged_line_is_left_out(study: Study) -> None:
     assert [(cost["step"], cost["error_kinds"]) for cost in costs(study)] == [(2, "timeout 1"), (1, "")]
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("wall_s", -5), ("wall_s", 1e308), ("items", -3), ("tokens", 2**62), ("errors", -1), ("cached_tokens", 2**62)],
+)
+def test_a_line_of_what_nothing_can_cost_is_left_out(study: Study, key: str, value: object) -> None:
+    write(study, {**OLD, key: value}, OLD)
+    assert len(costs(study)) == 1
+
+
+@pytest.mark.parametrize("count", ['"x"', "null", "1e400", "-1", "2.5", "true"])
+def test_what_is_no_count_of_errors_is_left_out(study: Study, count: str) -> None:
+    study.logs.mkdir(parents=True, exist_ok=True)
+    study.accounting_file.write_text(json.dumps(OLD)[:-1] + f', "kinds": {{"a": {count}, "b": 2}}}}\n')
+    assert [cost["error_kinds"] for cost in costs(study)] == ["b 2"]
+
+
 def test_lines_come_back_oldest_first(study: Study) -> None:
     note_cost(study, COST)
     with study.accounting_file.open("ab") as file:

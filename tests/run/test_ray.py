@@ -247,6 +247,20 @@ def of_this_test(mark: Path) -> list[str]:
 # What needs no cluster.
 
 
+def test_sigterm_while_ray_starts_ends_as_ctrl_c_does() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    def starting() -> None:
+        with run_ray._own_signals():
+            signal.signal(signal.SIGTERM, lambda number, _: sys.exit(number))  # as Ray does
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        starting()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_without_ray_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     study = framed_study(tmp_path, make_items(a=4))

@@ -22,6 +22,7 @@ from benchcheck.run.local import Asked
 from benchcheck.run.plan import load_pool, survey
 from benchcheck.run.reread import LEAST, Again, reread, sample, step_noise
 from benchcheck.screen.readings import argmax, margin_of
+from benchcheck.screen.steps import LADDER
 from benchcheck.study import Study
 from studies import FakeBackend, framed_study, make_items, make_study, rows_on_disk
 
@@ -190,6 +191,46 @@ def test_a_torn_or_foreign_row_is_left_out(answered: Study) -> None:
     found = step_noise(answered, load_pool(answered), answered.config.steps[0])
     assert found is not None
     assert found.noise.items == 25
+
+
+def broken(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row in ways that no run writes it."""
+    first, *others = row["logprobs"]
+    return [
+        row | {"logprobs": [[None, *first[1:]], *others]},
+        row | {"logprobs": [["x", *first[1:]], *others]},
+        row | {"logprobs": [[-1e308] * len(each) for each in row["logprobs"]]},
+        row | {"logprobs": [None, *others]},
+        row | {"logprobs": [first[1:], *others]},
+        row | {"logprobs": [[], *others]},
+        row | {"orders": [row["orders"][0][:1], *row["orders"][1:]]},
+        row | {"orders": [[None] * len(order) for order in row["orders"]]},
+        row | {"orders": [[9] * len(order) for order in row["orders"]]},
+    ]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_rows_that_no_run_writes_are_left_out_of_the_noise(answered: Study, again: bool) -> None:
+    reread(answered, SCRIPTED, only=1)
+    whole = step_noise(answered, load_pool(answered), LADDER[1])
+    study = Again(answered.root, answered.config) if again else answered
+    (file, *_) = study.step_files(1)
+    row = json.loads(file.read_text().splitlines()[0])
+    with file.open("a") as rows:
+        rows.writelines(json.dumps(made) + "\n" for made in broken(row))
+    assert step_noise(answered, load_pool(answered), LADDER[1]) == whole
+
+
+@pytest.mark.parametrize("engine", [3, [1], "x", None])
+def test_an_engine_that_is_no_table_has_no_name(answered: Study, engine: object) -> None:
+    reread(answered, SCRIPTED, only=1)
+    (file, *_) = Again(answered.root, answered.config).step_files(1)
+    row = json.loads(file.read_text().splitlines()[0])
+    with file.open("a") as rows:
+        rows.write(json.dumps(row | {"engine": engine}) + "\n")
+    noise = step_noise(answered, load_pool(answered), LADDER[1])
+    assert noise is not None
+    assert "" in noise.engines
 
 
 def test_the_noise_is_shown_wherever_verdicts_are(

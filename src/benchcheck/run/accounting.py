@@ -60,6 +60,8 @@ _NEEDED = {
 _LATER = {"run": "VARCHAR", "cached_tokens": "BIGINT", "kinds": "JSON", "host": "VARCHAR", "pid": "BIGINT"}
 """What lines of older studies lack."""
 _SUMS = ("items", "prompts", "tokens", "cached_tokens", "wall_s", "errors")
+_MOST = 10**14
+"""More items, tokens or seconds than any line can stand for; 10,000 such lines still fit in 64 bits."""
 _SAME = ("run", "step", "bench", "part", "model", "revision", "engine", "version", "dtype", "device", "host")
 COLUMNS = (
     *("run", "step", "bench", "part", "items", "prompts", "tokens", "cached_tokens", "wall_s", "items_per_s"),
@@ -203,13 +205,18 @@ def increments(study: Study) -> list[dict[str, Any]]:
     table = read_rows([study.accounting_file], {"item_id": "VARCHAR", **_NEEDED, **_LATER}).table
     lines = []
     for row in table.select([*_NEEDED, *_LATER]).to_pylist():
-        if any(row[name] is None for name in _NEEDED):
-            continue
-        kinds = json.loads(row["kinds"] or "{}")
-        row["kinds"] = kinds if isinstance(kinds, dict) else {}
         row |= {name: row[name] or "" for name in ("run", "host")}
-        lines.append(row | {name: row[name] or 0 for name in ("cached_tokens", "pid")})
+        row |= {name: row[name] or 0 for name in ("cached_tokens", "pid")}
+        # A cost that nothing can have would spoil every sum and estimate.
+        if all(row[name] is not None for name in _NEEDED) and all(0 <= row[name] <= _MOST for name in _SUMS):
+            lines.append(row | {"kinds": _counts(json.loads(row["kinds"] or "{}"))})
     return lines
+
+
+def _counts(kinds: object) -> dict[str, int]:
+    """Errors by their kind, as far as they are counts."""
+    pairs = kinds.items() if isinstance(kinds, dict) else ()
+    return {kind: count for kind, count in pairs if type(count) is int and 0 <= count <= _MOST}
 
 
 def costs(study: Study) -> Sequence[Mapping[str, Any]]:

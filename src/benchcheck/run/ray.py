@@ -143,6 +143,9 @@ class RayExecutor:
         try:
             with _own_signals():
                 self._ray.init(**options)
+        except KeyboardInterrupt:
+            self._ray.shutdown()  # what was started by then
+            raise
         except (ConnectionError, RuntimeError, ValueError) as reason:
             why = " ".join(str(reason).split())[:300].rstrip(".")
             cure = "Cure: start one with `ray start --head`, or leave [ray] address empty for one of this machine"
@@ -316,10 +319,16 @@ def _import_ray() -> Any:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep our way to end on SIGTERM, which Ray replaces; only the main thread can have one."""
+    """Keep our way to end on SIGTERM, which Ray replaces; only the main thread can have one.
+
+    Raises:
+        KeyboardInterrupt: SIGTERM came while Ray's way was in force, which is `sys.exit`.
+    """
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
+    except SystemExit:
+        raise KeyboardInterrupt from None
     finally:
         with suppress(ValueError):
             signal.signal(signal.SIGTERM, before)

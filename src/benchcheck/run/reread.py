@@ -33,6 +33,10 @@ LEAST = 20
 """Items of a benchmark and step that are read again, where there are as many, however small the share."""
 
 
+_MOST_NATS = 1e6
+"""No log-probability lies further from 0; sums of those that are within are finite."""
+
+
 class Watch(Protocol):
     """Hears what is being read again; the bars of a run do."""
 
@@ -200,6 +204,7 @@ def step_noise(study: Study, pool: Pool, step: Step) -> StepNoise | None:
 
 def _answers(study: Study, pool: Pool, step: Step) -> "pa.Table":
     """Return a step's good rows of today's items and protocol, with `place` in the pool and `gold`."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     key = step_key(study.config, step)
@@ -212,7 +217,25 @@ def _answers(study: Study, pool: Pool, step: Step) -> "pa.Table":
     same = pc.and_(pc.equal(lists[0], lists[1]), pc.greater(lists[0], 0))
     table = table.filter(pc.fill_null(pc.and_(sound, same), fill_value=False))
     golds = study.item_table(["gold"]).column("gold").combine_chunks()
-    return table.append_column("gold", golds.take(table.column("place").combine_chunks())).combine_chunks()
+    table = table.append_column("gold", golds.take(table.column("place").combine_chunks())).combine_chunks()
+    return table.filter(pa.array(_readable(table)))
+
+
+def _readable(table: "pa.Table") -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    """Flag the rows whose every order has the right option once, and a number for every option."""
+    import pyarrow.compute as pc
+
+    orders, logprobs = (table.column(name).combine_chunks() for name in ("orders", "logprobs"))
+    row, golds = pc.list_parent_indices(orders).to_numpy(), table.column("gold").to_numpy()
+    each, read, sound = orders.flatten(), logprobs.flatten(), np.ones(len(table), dtype=np.bool_)
+    lengths = pc.equal(pc.list_value_length(each), pc.list_value_length(read))
+    sound[row[~pc.fill_null(lengths, fill_value=False).to_numpy(zero_copy_only=False)]] = False
+    numbers = pc.fill_null(pc.less(pc.abs(read.flatten()), _MOST_NATS), fill_value=False)  # NaN is less than nothing
+    sound[row[pc.list_parent_indices(read).to_numpy()[~numbers.to_numpy(zero_copy_only=False)]]] = False
+    of, options = pc.list_parent_indices(each).to_numpy(), pc.fill_null(each.flatten(), -1).to_numpy()
+    right = np.bincount(of[options == golds[row[of]]], minlength=len(each))
+    sound[row[right != 1]] = False
+    return sound
 
 
 def _twice(first: Mapping[str, Any], second: Mapping[str, Any]) -> Twice:
@@ -240,5 +263,6 @@ def _engine(text: str | Mapping[str, Any] | None) -> str:
     """Name an engine, as a row has it."""
     import json
 
-    facts = json.loads(text) if isinstance(text, str) else dict(text or {})
+    facts = json.loads(text) if isinstance(text, str) else text
+    facts = facts if isinstance(facts, Mapping) else {}
     return " ".join(str(facts[key]) for key in ("name", "dtype", "device") if facts.get(key))
