@@ -49,6 +49,7 @@ __all__ = [
     "outdated",
     "plan_table",
     "pool_table",
+    "span",
     "specs_table",
     "states_line",
     "tell",
@@ -221,7 +222,7 @@ def forecast_table(foreseen: Sequence[StepForecast]) -> Table:
     table = columns("step", "name", "pilot", "removed, 95 %", "whole: items", "engine time")
     for item in foreseen:
         share = f"{item.removed.share:.1%} ({item.removed.low:.1%} to {item.removed.high:.1%})" if item.asked else "-"
-        table.add_row(str(item.step), item.name, f"{item.asked:,}", share, f"{item.items:,}", _span(item.seconds))
+        table.add_row(str(item.step), item.name, f"{item.asked:,}", share, f"{item.items:,}", span(item.seconds))
     return table
 
 
@@ -372,7 +373,7 @@ def columns(*names: str) -> Table:
     return table
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """Seconds as a span that a person reads."""
     if math.isnan(seconds):
         return "-"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from benchcheck.backends.probe import SPECIMEN
+from benchcheck.backends.letters import SPECIMEN
 from benchcheck.run.plan import survey, totals
 from benchcheck.run.work import FLUSH_ITEMS
 from benchcheck.screen.steps import LADDER

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from benchcheck.backends.affinity import Board
-from benchcheck.backends.probe import SPECIMEN, Ability, Wanted, probe
+from benchcheck.backends.letters import SPECIMEN
+from benchcheck.backends.probe import Ability, Wanted, probe
 from benchcheck.backends.replies import (
     Listed,
     Refusal,

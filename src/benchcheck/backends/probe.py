@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchcheck.backends.letters import SPECIMEN
 from benchcheck.backends.replies import (
     Listed,
     Refusal,
@@ -28,16 +29,13 @@ from benchcheck.backends.replies import (
 from benchcheck.backends.vocabulary import Vocabulary
 from benchcheck.backends.wire import Answer, Wire
 from benchcheck.errors import BackendError, ModelRefusedError, UsageError
-from benchcheck.screen.prompts import INTROS, LETTERS, PREFILL, render_text
-from benchcheck.screen.readings import Failure, LetterLogprobs
-from benchcheck.screen.steps import Sight
+from benchcheck.screen.prompts import LETTERS, PREFILL
+from benchcheck.screen.readings import TOP, Failure, LetterLogprobs
 
-__all__ = ["SPECIMEN", "Ability", "OtherModelError", "Wanted", "check_agreement", "probe"]
+__all__ = ["Ability", "OtherModelError", "Wanted", "check_agreement", "probe"]
 
-SPECIMEN = render_text(INTROS[Sight.BLIND], "What is shown?", ["a cat", "a dog"])
 _SHOWN = 2
 """Options of the specimen."""
-_TOP = 20
 _WIDTHS = (100, 50, 20, 10, 5)
 """Widths of `top_logprobs` that are tried for exact reading where ids cannot be asked for: the more, the fewer letters
 are missing."""
@@ -107,12 +105,12 @@ async def probe(wire: Wire, wanted: Wanted) -> Ability:
     questions = _Questions(wire, served, wanted)
     await _check_tokenizer(wire, served, wanted)
     by_id = await questions.by_id() if wanted.exact else None
-    top, listed = await questions.by_rank(max(_WIDTHS) if wanted.exact and by_id is None else _TOP)
+    top, listed = await questions.by_rank(max(_WIDTHS) if wanted.exact and by_id is None else TOP)
     if by_id is not None:
         check_agreement(wire, by_id, listed)
     await questions.check_prefill(listed)
     if by_id is None:
-        _check_length(wire, len(listed.tokens), min(_WIDTHS) if wanted.exact else _TOP)
+        _check_length(wire, len(listed.tokens), min(_WIDTHS) if wanted.exact else TOP)
     if wanted.images:
         await questions.check_frames()
     return Ability(served, version, by_id is not None, top if by_id is None else 0)
@@ -222,12 +220,12 @@ class _Questions:
             refusal = said
             if refusal.status not in (400, 422):
                 break
-            if width == _TOP and not self.wanted.exact:
+            if width == TOP and not self.wanted.exact:
                 break
         if refusal.kind == "logprobs" and not self.wanted.exact:
             raise UsageError(
-                f"{self.wire.url} does not list the top {_TOP} tokens, which preset benchcheck-2026 reads "
-                f"({refusal.detail}). Cure: start it with --max-logprobs {_TOP}"
+                f"{self.wire.url} does not list the top {TOP} tokens, which preset benchcheck-2026 reads "
+                f"({refusal.detail}). Cure: start it with --max-logprobs {TOP}"
             )
         raise _refused(self.wire, refusal)
 
@@ -348,7 +346,7 @@ def _refused(wire: Wire, refusal: Refusal) -> UsageError | BackendError:
     if refusal.kind == "logprobs":
         return ModelRefusedError(
             f"{wire.url} gives no log-probabilities ({refusal.detail}). Allowed: a server that lists the top tokens. "
-            f"Cure: start vLLM with --max-logprobs {_TOP}, or use another server"
+            f"Cure: start vLLM with --max-logprobs {TOP}, or use another server"
         )
     if refusal.kind == "bad_request":
         return ModelRefusedError(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from benchcheck.backends.replies import CLOSING
+from benchcheck.errors import first_line
 
 if TYPE_CHECKING:
     import aiohttp
@@ -141,9 +142,9 @@ class Wire:
         except aiohttp.ClientResponseError as error:
             return Answer(200, f"{error.message} (no HTTP)".encode())
         except ValueError as error:  # aiohttp.InvalidURL is one, as is a name that IDNA does not take
-            raise UnreachableError(f"no connection (no such address: {_reason(error)})") from error
+            raise UnreachableError(f"no connection (no such address: {first_line(error)})") from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError) as error:
-            raise DroppedError(f"the connection ended before the reply ({_reason(error)})") from error
+            raise DroppedError(f"the connection ended before the reply ({first_line(error)})") from error
 
 
 async def _stream(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
@@ -164,8 +165,4 @@ def _connecting(error: aiohttp.ClientConnectorError) -> str:
     """Return why a connection could not be made, such as `Connection refused`."""
     inner = getattr(error, "os_error", None) or error  # a certificate's error has none
     number = getattr(inner, "errno", None)
-    return os.strerror(number) if number and number > 0 else _reason(inner)
-
-
-def _reason(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    return os.strerror(number) if number and number > 0 else first_line(inner)

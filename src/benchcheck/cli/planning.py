@@ -149,6 +149,8 @@ def _sums(step: int, who: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """One row of what was spent."""
     from rich.markup import escape
 
+    from benchcheck.console import span
+
     names = ("items", "prompts", "tokens", "cached_tokens", "wall_s")
     items, prompts, tokens, cached, wall = (sum(row[name] for row in rows) for name in names)
     kinds: dict[str, int] = {}
@@ -158,11 +160,13 @@ def _sums(step: int, who: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     errors = ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items())) or "-"
     share = f"{cached / tokens:.0%}" if tokens else "-"
     rate = f"{prompts / wall:,.1f}" if wall else "-"
-    return [str(step), f"{items:,}", f"{prompts:,}", _short(tokens), share, _time(wall), rate, who, escape(errors)]
+    return [str(step), f"{items:,}", f"{prompts:,}", _short(tokens), share, span(wall), rate, who, escape(errors)]
 
 
 def _rest(found: "Going") -> Iterator[str]:
     """How long what is left takes, and on what that rests; nothing where nothing is left."""
+    from benchcheck.console import span
+
     if not any(asked.at_most for asked in found.steps):
         return
     yield ""
@@ -170,7 +174,7 @@ def _rest(found: "Going") -> Iterator[str]:
     at_most = sum(asked.at_most for asked in found.steps)
     many = f"{found.workers} worker{'s' if found.workers > 1 else ''} at work"
     who = many if found.workers else "no run at work, so as for one worker"
-    known = f"about {_time(found.seconds)}" if found.seconds else "no basis yet"
+    known = f"about {span(found.seconds)}" if found.seconds else "no basis yet"
     yield f"left: about {left:,.0f} items over all steps ({at_most:,} at most), {known} ({who})"
     yield "Basis: each step's own items a second of a worker; the share that each step was seen to keep, 80 % before."
     if found.without and found.seconds:
@@ -193,10 +197,3 @@ def _hours(number: float) -> str:
 def _size(number: float) -> str:
     """Bytes with three figures."""
     return f"{_short(number)}B" if number >= 1e3 else f"{number:.0f} B"
-
-
-def _time(seconds: float) -> str:
-    """Seconds as a person reads them."""
-    if seconds < 120:
-        return f"{seconds:,.0f} s"
-    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
