@@ -117,7 +117,7 @@ items = st.builds(
     category=texts,
     duration=st.none() | st.floats(0, 1e5),
     issues=st.lists(texts, max_size=2).map(tuple),
-)
+).filter(lambda item: item.format == "open" or item.askable)
 
 
 @given(st.lists(items, max_size=6))
@@ -228,3 +228,16 @@ def test_some_items_are_those_of_a_pool_that_was_built_anew(study: Study) -> Non
     study.pool_file.unlink()
     with pytest.raises(StudyError, match="no pool yet"):
         study.items(["a_1"])
+
+
+@pytest.mark.parametrize(("options", "gold"), [("a", 0), ("", None), ("ab", None), ("ab", 2), ("ab", -1)])
+def test_an_item_that_is_no_multiple_choice_is_not_asked_as_one(tmp_path: Path, options: str, gold: int | None) -> None:
+    study = make_study(tmp_path / "study")
+    study.write_pool([make_item(0), make_item(1, options=tuple(options), gold=gold)])
+    wrong = rf"item a_1 has format mcq, {len(options)} options, gold {gold}\. Allowed: 2 to 26"
+    for ids in (None, ["a_0", "a_1"]):
+        with pytest.raises(StudyError, match=wrong):
+            study.items(ids)
+    assert [item.item_id for item in study.items(["a_0"])] == ["a_0"]
+    study.write_pool([make_item(1, options=tuple(options), gold=gold, format="open")])
+    assert len(study.items()) == 1

@@ -233,16 +233,25 @@ class Study:
         """Return the pool's items, or those of the given ids, in the pool's order.
 
         Raises:
-            StudyError: there is no pool yet, or its file is damaged.
+            StudyError: there is no pool yet, its file is damaged, or it calls an item multiple-choice that is not.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if item_ids is None:
-            return [Item.of(row) for row in self.item_table().to_pylist()]
+            return [self._item(row) for row in self.item_table().to_pylist()]
         table = self._held_table()
         table = table.filter(pc.is_in(table.column("item_id"), value_set=pa.array(list(item_ids), pa.string())))
-        return [Item.of(row) for row in table.to_pylist()]
+        return [self._item(row) for row in table.to_pylist()]
+
+    def _item(self, row: Mapping[str, Any]) -> Item:
+        item = Item.of(row)
+        if item.format == "mcq" and not item.askable:
+            raise StudyError(
+                f"{self.pool_file}: item {item.item_id} has format mcq, {len(item.options)} options, gold {item.gold}. "
+                "Allowed: 2 to 26 options and the index of one. Cure: build the pool again, or set its format to open"
+            )
+        return item
 
     def _held_table(self) -> "pa.Table":
         """The whole pool, read once and held while its file stays the same.

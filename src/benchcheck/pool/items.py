@@ -63,6 +63,11 @@ class Item:
         return cls(**values | {"options": tuple(row["options"]), "issues": tuple(row["issues"])})
 
     @property
+    def askable(self) -> bool:
+        """Whether it is multiple-choice as the protocol has it: 2 to 26 options, one of them right (protocol 1)."""
+        return 2 <= len(self.options) <= MAX_OPTIONS and self.gold is not None and 0 <= self.gold < len(self.options)
+
+    @property
     def digest(self) -> str:
         """16 hex digits over what a model is shown and what counts as right; step rows carry it.
 
