@@ -113,7 +113,7 @@ def main(words: list[str]) -> None:
     if "deaf" in play:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "engine" in play:
-        engine = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        engine = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)  # fake_vllm"])
         note("FAKE_VLLM_PIDS", str(engine.pid))
     print("INFO loading weights", flush=True)
     time.sleep(float(play.get("delay", 0)))

@@ -1,5 +1,6 @@
 """Studies whose models a fake vLLM serves, and what becomes of its processes."""
 
+import contextlib
 import json
 import os
 import random
@@ -71,9 +72,19 @@ def read_pids(path: Path) -> list[int]:
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
+def fakes(pids: Sequence[int]) -> list[int]:
+    """Those that are fake servers: a long run of tests uses up all numbers, and another process gets an old one."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            if "fake_vllm" in Path(f"/proc/{pid}/cmdline").read_text():
+                found.append(pid)
+    return found
+
+
 def kill_left(path: Path) -> list[int]:
     """Kill those that are left; returns which."""
-    left = [pid for pid in read_pids(path) if alive(pid)]
+    left = [pid for pid in fakes(read_pids(path)) if alive(pid)]
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     return left

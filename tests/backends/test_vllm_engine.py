@@ -384,6 +384,7 @@ def test_lines_of_a_log():
     log = EngineLog()
     assert log.telling() == []
     log.close()
+    assert log.telling() == []
 
 
 def test_no_thread_is_left_waiting(vllm, start):

@@ -19,7 +19,7 @@ from benchcheck.run.plan import survey, totals
 from benchcheck.run.work import FLUSH_ITEMS
 from benchcheck.screen.steps import LADDER
 from benchcheck.study import Study
-from served import FAKE, alive, all_gone, free_port, kill_left, read_pids, served_study
+from served import FAKE, alive, all_gone, fakes, free_port, kill_left, read_pids, served_study
 from studies import make_items, rows_on_disk
 
 ITEMS = make_items(a=300, b=100)
@@ -150,7 +150,7 @@ def rounds(study: Study, port: int, seed: int) -> tuple[Counter[str], int]:
 
 def wait_until_quiet(study: Study, pids: Path) -> None:
     """Nothing of the runs is left."""
-    assert all_gone(read_pids(pids))
+    assert all_gone(fakes(read_pids(pids)))
     end = time.monotonic() + 20
     while processes_of(study) and time.monotonic() < end:
         time.sleep(0.05)

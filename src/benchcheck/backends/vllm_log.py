@@ -48,9 +48,12 @@ class EngineLog:
                 os.close(stream)
 
     def telling(self) -> list[str]:
-        """Return the lines that name an error."""
+        """Return the lines that name an error; none once the log is closed, as for a question that nobody waits for."""
+        try:
+            number = self._file.fileno()
+        except ValueError:
+            return []
         # By position: the engine writes at the offset that all descriptors of the file share.
-        number = self._file.fileno()
         text = os.pread(number, _TAIL, max(0, os.fstat(number).st_size - _TAIL)).decode("utf-8", "replace")
         plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
         return [line.strip() for line in plain.splitlines() if _TELLING.search(line)]
