@@ -126,8 +126,12 @@ def finish(study: Study, port: int) -> None:
         process.wait()
 
 
-def rounds(study: Study, port: int, seed: int) -> tuple[Counter[str], int]:
-    """Kill in `ROUNDS` rounds; returns what was killed, and how often a process that reads or writes was."""
+def rounds(study: Study, port: int, seed: int, pids: Path) -> tuple[Counter[str], int]:
+    """Kill in `ROUNDS` rounds; returns what was killed, and how often a process that reads or writes was.
+
+    A keeper that was killed leaves its server to the run, which is not killed before it took it down: with both gone in
+    the same second, nobody is left who knows of the server's engine (docs/launch.md).
+    """
     rng, killed, interrupted = random.Random(seed), Counter[str](), 0
     kinds = [("worker", "server", "driver", "worker", "keeper", "driver")[number % 6] for number in range(ROUNDS)]
     for kind in kinds:
@@ -136,6 +140,8 @@ def rounds(study: Study, port: int, seed: int) -> tuple[Counter[str], int]:
             hit = kill_at(process, kind, rng.uniform(0.5, 6.0))
             before = on_disk(study)
             killed[kind] += hit
+            if kind == "keeper" and hit:
+                assert all_gone(fakes(read_pids(pids))), "the run takes down what a killed keeper leaves"
             with contextlib.suppress(subprocess.TimeoutExpired):  # a run goes on with another server
                 process.wait(rng.uniform(0.5, 3.0))
             interrupted += hit + (process.poll() is None)
@@ -169,7 +175,7 @@ def test_killed_twenty_times_in_a_row(tmp_path: Path, pids: Path) -> None:
     (tmp_path / "asked").unlink()
     # The same models at the same paths: a row carries the model's name, not where it lies.
     study = served_study(tmp_path / "study", ITEMS)
-    killed, interrupted = rounds(study, port, seed=11)
+    killed, interrupted = rounds(study, port, 11, pids)
     assert min(killed[kind] for kind in ("worker", "server", "driver", "keeper")) >= 2, killed
     assert 0 < len(rows_on_disk(study, 1)) < len(ITEMS) + FLUSH_ITEMS * interrupted
     finish(study, port)
