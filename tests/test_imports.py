@@ -16,6 +16,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "benchcheck"
 WALLS: dict[str, set[str]] = {
     "errors": set(),
     "settings": set(),
+    "pipes": set(),
     "screen": set(),
     "items": {"screen"},
     "files": {"errors"},
@@ -23,8 +24,8 @@ WALLS: dict[str, set[str]] = {
     "answers": {"config", "items", "screen"},
     "study": {"config", "errors", "files", "items"},
     "pool": {"config", "errors", "files", "items", "screen", "study"},
-    "video": {"config", "errors", "files", "items", "pool", "screen", "study"},
-    "backends": {"errors", "screen", "settings"},
+    "video": {"config", "errors", "files", "items", "pipes", "pool", "screen", "study"},
+    "backends": {"errors", "pipes", "screen", "settings"},
     "run": {"answers", "backends", "config", "errors", "files", "items", "screen", "settings", "study", "video"},
     "report": {"answers", "config", "errors", "files", "items", "pool", "run", "screen", "study", "video"},
     "demo": {"errors", "screen"},

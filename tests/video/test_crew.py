@@ -6,7 +6,8 @@ from contextlib import closing
 import pytest
 
 from benchcheck.errors import RunError
-from benchcheck.video.crew import Death, work_through
+from benchcheck.pipes import Death
+from benchcheck.video.crew import how_it_died, work_through
 
 ECHO = (
     sys.executable,
@@ -48,7 +49,7 @@ def test_a_worker_that_dies_fails_its_task_only_and_is_replaced() -> None:
     ]
     answers = through(tasks, workers=1)
     assert sorted(answers) == list(range(7))
-    deaths = {number: str(answer) for number, answer in answers.items() if isinstance(answer, Death)}
+    deaths = {number: how_it_died(answer) for number, answer in answers.items() if isinstance(answer, Death)}
     assert list(deaths) == [1, 3, 5]
     assert "SIGSEGV" in deaths[1]
     assert "out of cheese" in deaths[3]

@@ -11,14 +11,13 @@ import json
 import math
 import mmap
 import os
-import signal
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 import numpy as np
 
 from benchcheck.backends.patches import BrokenFrameError, Recipe, opened, patchify, pixels, resized
+from benchcheck.pipes import alarm, answer_on_pipes, send
 
 __all__ = ["main", "serve"]
 
@@ -52,16 +51,15 @@ def serve(tasks: TextIO, answers: TextIO) -> None:
         import torch  # now, not within the first video's time
 
         torch.set_num_threads(1)
-    _send(answers, {"hello": os.getpid()})
+    send(answers, {"hello": os.getpid()})
     for line in tasks:
         task = json.loads(line)
-        signal.setitimer(signal.ITIMER_REAL, task["limit_s"])
-        try:
-            answer = _decode(task["paths"], recipe, slots, task)
-        except BrokenFrameError as error:
-            answer = {"broken": str(error)}
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        _send(answers, answer)
+        with alarm(task["limit_s"]):
+            try:
+                answer = _decode(task["paths"], recipe, slots, task)
+            except BrokenFrameError as error:
+                answer = {"broken": str(error)}
+        send(answers, answer)
 
 
 def _decode(paths: Sequence[str], recipe: Recipe, slots: _Slots, task: Mapping[str, int]) -> dict[str, Any]:
@@ -84,19 +82,9 @@ def _decode(paths: Sequence[str], recipe: Recipe, slots: _Slots, task: Mapping[s
     return {"frames": table}
 
 
-def _send(answers: TextIO, answer: Mapping[str, Any]) -> None:
-    answers.write(json.dumps(answer) + "\n")
-    answers.flush()
-
-
 def main() -> None:
-    """Serve on the standard streams. What a library prints goes to stderr, never between the answers."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    try:
-        serve(sys.stdin, answers)
-    except BrokenPipeError:  # whoever asked is gone
-        os._exit(0)
+    """Serve on the standard streams."""
+    answer_on_pipes(serve)
 
 
 if __name__ == "__main__":

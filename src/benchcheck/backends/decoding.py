@@ -8,23 +8,21 @@ hands it one video at a time and waits; a worker that dies or hangs takes nothin
 from __future__ import annotations
 
 import contextlib
-import json
 import mmap
 import os
 import queue
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from benchcheck.backends.patches import Bytes, Recipe
 from benchcheck.errors import BackendError
+from benchcheck.pipes import Death, Worker
 
 __all__ = ["WORKER", "Decoded", "Decoders", "FramePatches", "Lost", "usual_workers"]
 
@@ -125,68 +123,12 @@ class _Slot:
                 self._map.close()
 
 
-class _Worker:
-    """One process, and the words it may die with."""
-
-    def __init__(self, settings: Mapping[str, Any], command: Sequence[str]) -> None:
-        # A file, not a pipe: nobody reads it while the worker lives, and a full pipe would stop it.
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
-        # A session of its own: Ctrl-C reaches the run only, which then ends its workers. One thread each: they are
-        # the parallelism.
-        self.process = subprocess.Popen(
-            [*command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            start_new_session=True,
-            pass_fds=settings["slots"],
-            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
-        )
-
-    def greet(self, settings: Mapping[str, Any]) -> None:
-        """Wait until the worker is there, a second or two.
-
-        Raises:
-            BackendError: it is not.
-        """
-        hello = self.ask(settings)
-        if "hello" not in hello:
-            raise BackendError(
-                f"a decode worker cannot start: {hello['died']}. Cure: check that numpy, pillow and torch import in "
-                "this Python"
-            )
-
-    def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer, or `{"died": how}`."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(message).encode() + b"\n")
-            self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if line.endswith(b"\n"):
-            answer: dict[str, Any] = json.loads(line)
-            return answer
-        return {"died": self._last_words(self.process.wait())}
-
-    def _last_words(self, code: int) -> str:
-        if code == -signal.SIGALRM:
-            return "it took longer than allowed"
-        if code < 0:
-            hint = " (often: out of memory)" if code == -signal.SIGKILL else ""
-            return f"ended by {signal.Signals(-code).name}{hint}"
-        self._errors.seek(max(0, self._errors.seek(0, 2) - 2000))
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        return f"ended with code {code}: {lines[-1] if lines else 'no word'}"
-
-    def end(self) -> None:
-        """End the process now and close its pipes."""
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self._errors):
-            if stream is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
+def _how_it_died(death: Death) -> str:
+    if death.timed_out:
+        return "it took longer than allowed"
+    return (
+        f"ended by {death.signal}" if death.signal else f"ended with code {death.code}: {death.last_words or 'no word'}"
+    )
 
 
 class Decoders:
@@ -214,7 +156,7 @@ class Decoders:
         for slot in self._slots:
             self._free.put(slot)
         self._closed = False
-        self._processes: set[_Worker] = set()
+        self._processes: set[Worker] = set()
         self._threads = [threading.Thread(target=self._work, daemon=True, name="decode") for _ in range(workers)]
         for thread in self._threads:
             thread.start()
@@ -222,7 +164,7 @@ class Decoders:
     @property
     def pids(self) -> list[int]:
         """Process ids of the workers that run now."""
-        return [worker.process.pid for worker in list(self._processes)]
+        return [worker.pid for worker in list(self._processes)]
 
     def submit(self, key: int, paths: tuple[str, ...]) -> None:
         """Ask for a video's frames; returns at once."""
@@ -241,7 +183,7 @@ class Decoders:
             self._tasks.put(None)
             self._free.put(None)
         for worker in list(self._processes):
-            worker.process.kill()  # its thread then reads the end of its pipe
+            worker.kill()  # its thread then reads the end of its pipe
         for thread in self._threads:
             thread.join(timeout=10)
         for slot in self._slots:
@@ -249,7 +191,7 @@ class Decoders:
 
     def _work(self) -> None:
         """Serve one worker process after the other until `close`; runs on a thread."""
-        worker: _Worker | None = None
+        worker: Worker | None = None
         try:
             worker = self._hire()
             while (task := self._tasks.get()) is not None and not self._closed:
@@ -267,34 +209,46 @@ class Decoders:
             if worker is not None:
                 self._dismiss(worker)
 
-    def _hire(self) -> _Worker:
-        worker = _Worker(self._settings, self._command)
+    def _hire(self) -> Worker:
+        """Start a worker and wait until it is there, a second or two.
+
+        Raises:
+            BackendError: it is not.
+        """
+        # One thread each: they are the parallelism.
+        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        worker = Worker(self._command, self._settings, threads, [slot.descriptor for slot in self._slots])
         self._processes.add(worker)
         if self._closed:
-            worker.process.kill()
-        try:
-            worker.greet(self._settings)
-        except BackendError:
-            self._dismiss(worker)
-            raise
-        return worker
+            worker.kill()
+        hello = worker.answer()
+        if not isinstance(hello, Death):
+            return worker
+        self._dismiss(worker)
+        raise BackendError(
+            f"a decode worker cannot start: {_how_it_died(hello)}. Cure: check that numpy, pillow and torch import in "
+            "this Python"
+        )
 
-    def _dismiss(self, worker: _Worker) -> None:
+    def _dismiss(self, worker: Worker) -> None:
         self._processes.discard(worker)
         worker.end()
 
-    def _attempt(self, worker: _Worker, task: _Task, slot: _Slot) -> tuple[_Worker, Decoded | Lost]:
+    def _attempt(self, worker: Worker, task: _Task, slot: _Slot) -> tuple[Worker, Decoded | Lost]:
         """Decode one video; return the worker for the next one, which is another where this one died."""
         how = ""
         for _ in range(_ATTEMPTS):
             answer = self._ask(worker, task, slot)
-            if "frames" in answer:
+            if isinstance(answer, Death):
+                how = _how_it_died(answer)
+            elif "frames" in answer:
                 frames = tuple(FramePatches(*frame) for frame in answer["frames"])
                 rows = sum(frame.height * frame.width for frame in frames)
                 return worker, Decoded(task.key, frames, slot.view(rows, self._recipe.width), slot.number)
-            if "broken" in answer:
+            elif "broken" in answer:
                 return worker, Lost(task.key, "undecodable_frames", answer["broken"])
-            how = answer.get("died", "the files changed while they were read")
+            else:
+                how = "the files changed while they were read"
             self._dismiss(worker)
             if self._closed:
                 raise BackendError("closed")
@@ -303,11 +257,13 @@ class Decoders:
         # memory, and the same file may well be readable tomorrow.
         return worker, Lost(task.key, "decoder_died", f"{task.paths[0]}: two workers died of it: {how}")
 
-    def _ask(self, worker: _Worker, task: _Task, slot: _Slot) -> dict[str, Any]:
+    def _ask(self, worker: Worker, task: _Task, slot: _Slot) -> Mapping[str, Any] | Death:
         """Return the worker's answer, the slot having been made large enough."""
         message = {"paths": task.paths, "slot": slot.number, "limit_s": self._limit}
-        answer = worker.ask({**message, "bytes": slot.size})
-        if "need" in answer:
+        worker.send({**message, "bytes": slot.size})
+        answer = worker.answer()
+        if not isinstance(answer, Death) and "need" in answer:
             slot.grow(answer["need"])
-            answer = worker.ask({**message, "bytes": slot.size})
+            worker.send({**message, "bytes": slot.size})
+            answer = worker.answer()
         return answer

@@ -1,96 +1,36 @@
-"""Worker processes that may die: tasks go out one by one, and what dies with a task in hand fails that task only.
+"""Worker processes that may die: tasks go out one by one, and what dies with a task in hand fails that task only."""
 
-Plain processes on pipes instead of a pool: a pool breaks as a whole when one process is killed by a bad file, and
-needs an importable `__main__`, which a notebook or `python -` has not.
-"""
-
-import contextlib
-import json
 import selectors
-import signal
-import subprocess
 import sys
-import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, Self
+from typing import Any, Self
 
+from benchcheck import pipes
 from benchcheck.errors import RunError
+from benchcheck.pipes import Death
 
-__all__ = ["WORKER", "Death", "Worker", "work_through"]
+__all__ = ["WORKER", "Worker", "how_it_died", "work_through"]
 
 WORKER = (sys.executable, "-P", "-m", "benchcheck.video.worker")
 """`-P`: a file of the user's called `av.py` in the current folder is not imported."""
 
 
-class Death:
-    """How a worker process ended while it held a task."""
-
-    def __init__(self, code: int, last_words: str) -> None:
-        self.code, self.last_words = code, last_words
-
-    @property
-    def timed_out(self) -> bool:
-        """Whether its own alarm ended it."""
-        return self.code == -signal.SIGALRM
-
-    def __str__(self) -> str:
-        if self.code >= 0:
-            return f"the worker ended with code {self.code}: {self.last_words}"
-        name = signal.Signals(-self.code).name
-        hint = " (often: out of memory)" if self.code == -signal.SIGKILL else ""
-        return f"the decoder was ended by {name}{hint}"
-
-
-class Worker:
+class Worker(pipes.Worker):
     """One worker process and the task it holds."""
 
-    def __init__(self, command: Sequence[str], settings: Mapping[str, Any]) -> None:
-        self.task: Any = None
-        # A file, not a pipe: nobody reads it while the worker lives, and a full pipe would stop it.
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
-        # A session of its own: Ctrl-C reaches the run only, which then ends its workers.
-        self._process = subprocess.Popen(
-            [*command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
-        )
-        self._send(settings)
-
-    @property
-    def answers(self) -> IO[bytes]:
-        """The pipe to wait on."""
-        assert self._process.stdout is not None
-        return self._process.stdout
+    task: Any = None
 
     def give(self, task: Any, message: Mapping[str, Any]) -> None:
-        """Hand out a task; a worker that is dead already is noticed when its answer is awaited."""
+        """Hand out a task."""
         self.task = task
-        self._send(message)
+        self.send(message)
 
-    def _send(self, message: Mapping[str, Any]) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
 
-    def answer(self) -> Mapping[str, Any] | Death:
-        """The next answer, or how the process ended."""
-        line = self.answers.readline()
-        if line.endswith(b"\n"):
-            answer: Mapping[str, Any] = json.loads(line)
-            return answer
-        code = self._process.wait()
-        size = self._errors.seek(0, 2)
-        self._errors.seek(max(0, size - 2000))
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        return Death(code, lines[-1] if lines else "")
-
-    def end(self) -> None:
-        """End the process now and close its pipes."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._errors):
-            if stream is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
+def how_it_died(death: Death) -> str:
+    """Return a death in words."""
+    if death.signal:
+        return f"the decoder was ended by {death.signal}"
+    return f"the worker ended with code {death.code}: {death.last_words}"
 
 
 def work_through(
@@ -156,7 +96,7 @@ class _Crew:
         if isinstance(answer, Death):
             self._dismiss(worker)
             if worker.task is None:
-                raise RunError(f"a frame worker cannot start: {answer}")
+                raise RunError(f"a frame worker cannot start: {how_it_died(answer)}")
             self.hire()
             return
         task = next(self._tasks, None)

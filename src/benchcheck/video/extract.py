@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchcheck.errors import StudyError, UsageError
+from benchcheck.pipes import Death
 from benchcheck.pool.items import Item
 from benchcheck.study import Study
-from benchcheck.video.crew import Death, work_through
+from benchcheck.video.crew import how_it_died, work_through
 from benchcheck.video.faults import CURES, VideoError
 from benchcheck.video.frames import clean_leftovers, read_folder, refuse_other_spec, usable_key
 from benchcheck.video.grid import Window
@@ -255,4 +256,4 @@ def _fault_of(death: Death, limit_s: float) -> VideoError:
     """What a worker's death says about the video it held."""
     if death.timed_out:
         return VideoError("too_slow", f"not done after {limit_s:g} s")
-    return VideoError("crashed", str(death))
+    return VideoError("crashed", how_it_died(death))

@@ -7,12 +7,11 @@ hangs is ended even inside C code, and even when nobody waits for it any more.
 
 import json
 import os
-import signal
-import sys
 from pathlib import Path
 from typing import Any, TextIO
 
 from benchcheck.errors import StudyError
+from benchcheck.pipes import alarm, answer_on_pipes, send
 
 __all__ = ["main", "serve"]
 
@@ -25,30 +24,19 @@ def serve(tasks: TextIO, answers: TextIO) -> None:
 
     settings = json.loads(tasks.readline())
     spec, folder = Spec(**settings["spec"]), Path(settings["folder"])
-    _send(answers, {"hello": os.getpid()})
+    send(answers, {"hello": os.getpid()})
     for line in tasks:
-        signal.setitimer(signal.ITIMER_REAL, settings["limit_s"])
-        try:
-            answer: dict[str, Any] = {"outcomes": outcomes_table(draw(Task.of(json.loads(line)), spec, folder))}
-        except StudyError as reason:
-            answer = {"stop": str(reason)}
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        _send(answers, answer)
-
-
-def _send(answers: TextIO, answer: dict[str, Any]) -> None:
-    answers.write(json.dumps(answer) + "\n")
-    answers.flush()
+        with alarm(settings["limit_s"]):
+            try:
+                answer: dict[str, Any] = {"outcomes": outcomes_table(draw(Task.of(json.loads(line)), spec, folder))}
+            except StudyError as reason:
+                answer = {"stop": str(reason)}
+        send(answers, answer)
 
 
 def main() -> None:
-    """Serve on the standard streams. What a library prints goes to stderr, never between the answers."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    try:
-        serve(sys.stdin, answers)
-    except BrokenPipeError:  # the run was killed; the video's frames are written, nobody waits for the answer
-        os._exit(0)
+    """Serve on the standard streams."""
+    answer_on_pipes(serve)
 
 
 if __name__ == "__main__":
