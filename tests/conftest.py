@@ -2,15 +2,17 @@
 
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from benchcheck import cli
 from benchcheck.settings import ENVIRONMENT
 from benchcheck.study import Study
-from studies import Heard, framed_study, make_items, make_study
+from studies import Heard, Run, framed_study, make_items, make_study
 
 # Speed is never a timed unit test: on a busy machine an example may take as long as it takes.
 settings.register_profile("benchcheck", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -76,3 +78,18 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("no right to mount a small file system here")
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["benchcheck", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capsys.readouterr()
+        code = stop.value.code
+        return (0 if code is None else int(code)), out, err
+
+    return call

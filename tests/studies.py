@@ -1,7 +1,7 @@
 """Studies, items, rows and doubles that tests are made of."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from benchcheck.screen.steps import LADDER, Step
 from benchcheck.study import Study
 from benchcheck.video.frames import Drawn, publish_frames
 
+Run = Callable[..., tuple[int, str, str]]
+"""The command line in this process: exit code, standard output, standard error."""
 GRID = 4
 """Frames of a test study."""
 

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,23 +16,7 @@ from benchcheck import __version__, cli
 from benchcheck.backends import checkpoint
 from benchcheck.errors import ModelRefusedError
 from benchcheck.study import Study
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["benchcheck", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        out, err = capsys.readouterr()
-        code = stop.value.code
-        return (0 if code is None else int(code)), out, err
-
-    return call
+from studies import Run
 
 
 @pytest.fixture

@@ -1,15 +1,12 @@
 """The doctor from the command line: on the embedded models it passes, on the real kit they fail, and so do scripts."""
 
 import json
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from benchcheck import cli
 from benchcheck.backends import Backend, Engine, ModelSpec
 from benchcheck.doctor import visit as visits
 from benchcheck.doctor.exam import Exam
@@ -18,26 +15,9 @@ from benchcheck.doctor.visit import Wish, config_of, demand, name_of, visit
 from benchcheck.errors import BackendError, UsageError
 from benchcheck.run.local import Asked
 from benchcheck.settings import EngineSettings
-from studies import framed_study, make_items, make_study, row_of
+from studies import Run, framed_study, make_items, make_study, row_of
 
 from .fakes import Oracle
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["benchcheck", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        out, err = capsys.readouterr()
-        code = stop.value.code
-        return (0 if code is None else int(code)), out, err
-
-    return call
 
 
 def test_a_script_knows_nothing_and_fails(run: Run, tmp_path: Path) -> None:
