@@ -19,7 +19,7 @@ from PIL import Image
 
 from benchcheck.backends.letters import SPECIMEN
 from benchcheck.backends.pixels import UndecodableFrameError
-from benchcheck.backends.rendering import ControlTokenError
+from benchcheck.backends.rendering import check_text
 from benchcheck.errors import ModelRefusedError, first_line
 from benchcheck.screen.prompts import PREFILL, Prompt
 
@@ -148,9 +148,7 @@ class FamilyRenderer:
         Raises:
             ControlTokenError: its text contains a control token of this model.
         """
-        held = [token for token in self._control if token in prompt.text]
-        if held:
-            raise ControlTokenError(f"the text holds {held[0]}, a control token of this model")
+        check_text(prompt.text, self._control)
 
     def inputs(self, prompt: Prompt, images: Sequence[Image.Image]) -> dict[str, Any]:
         """Return what the model's forward takes for one prompt, tensors on the CPU."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchcheck.errors import ModelRefusedError
 from benchcheck.screen.prompts import INTROS, LETTERS, render_text
-from benchcheck.screen.readings import letter_of_token
+from benchcheck.screen.readings import Failure, letter_of_token
 from benchcheck.screen.steps import Sight
 
-__all__ = ["CORE_LETTERS", "SPECIMEN", "check_core", "unreadable_letters", "variants_of_letters"]
+__all__ = ["CORE_LETTERS", "SPECIMEN", "check_core", "unreadable_failure", "unreadable_letters", "variants_of_letters"]
 
 CORE_LETTERS = LETTERS[:5]
 """A checkpoint must be able to say these, or it is refused. Later letters fail the prompts that need them, so that one
@@ -56,6 +56,14 @@ def unreadable_letters(
             plain = continued[f" {letter}"]
             reasons[letter] = f"' {letter}' after the prompt is {_difference(before, plain)}"
     return reasons
+
+
+def unreadable_failure(unreadable: Mapping[str, str], options: int) -> Failure | None:
+    """Return why a prompt of so many options cannot be read, by what `unreadable_letters` found; None where it can."""
+    for letter in LETTERS[:options]:
+        if letter in unreadable:
+            return Failure("unreadable_letters", unreadable[letter])
+    return None
 
 
 def check_core(place: object, unreadable: Mapping[str, str]) -> None:

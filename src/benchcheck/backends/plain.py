@@ -19,9 +19,9 @@ from benchcheck.backends.letters import check_core, unreadable_letters, variants
 from benchcheck.backends.network import load, quiet
 from benchcheck.backends.pixels import UndecodableFrameError
 from benchcheck.backends.readout import Readout
-from benchcheck.backends.rendering import ControlTokenError
+from benchcheck.backends.rendering import refusal
 from benchcheck.errors import BackendError, first_line
-from benchcheck.screen.prompts import LETTERS, Prompt
+from benchcheck.screen.prompts import Prompt
 from benchcheck.screen.readings import Failure, Reading
 
 __all__ = ["PlainBackend"]
@@ -96,14 +96,11 @@ class PlainBackend:
 
     def _inputs(self, prompt: Prompt) -> dict[str, Any] | Failure:
         """Return what the model takes for a prompt, or why it cannot be read."""
-        unreadable = [letter for letter in LETTERS[: len(prompt.order)] if letter in self._unreadable]
-        if unreadable:
-            return Failure("unreadable_letters", self._unreadable[unreadable[0]])
+        failure = refusal(prompt, self._renderer, self._unreadable)
+        if failure:
+            return failure
         try:
-            self._renderer.check(prompt)
             inputs = self._renderer.inputs(prompt, images_of(prompt.frames))
-        except ControlTokenError as error:
-            return Failure("control_token_in_text", str(error))
         except UndecodableFrameError as error:
             return Failure("undecodable_frames", str(error))
         length = inputs["input_ids"].shape[1]

@@ -6,19 +6,20 @@ the prefill, and one image token per merged patch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from benchcheck.backends.letters import SPECIMEN
+from benchcheck.backends.letters import SPECIMEN, unreadable_failure
 from benchcheck.backends.packed import Ints
 from benchcheck.errors import ModelRefusedError, first_line
 from benchcheck.screen.prompts import PREFILL, Prompt
+from benchcheck.screen.readings import Failure
 
-__all__ = ["ControlTokenError", "Rendered", "Renderer"]
+__all__ = ["Checking", "ControlTokenError", "Rendered", "Renderer", "check_text", "refusal"]
 
 
 class ControlTokenError(Exception):
@@ -26,6 +27,43 @@ class ControlTokenError(Exception):
 
     Tokenised as it stands, it would be obeyed: a question could end its own turn and answer itself.
     """
+
+
+class Checking(Protocol):
+    """A renderer, as far as `refusal` needs it."""
+
+    def check(self, prompt: Prompt) -> None:
+        """Refuse a prompt whose text would be obeyed instead of read."""
+        ...
+
+
+def check_text(text: str, control: Sequence[str]) -> None:
+    """Refuse a text that would be obeyed instead of read.
+
+    Raises:
+        ControlTokenError: it contains one of the control tokens.
+    """
+    held = [token for token in control if token in text]
+    if held:
+        raise ControlTokenError(f"the text holds {held[0]}, a control token of this model")
+
+
+def refusal(prompt: Prompt, renderer: Checking, unreadable: Mapping[str, str]) -> Failure | None:
+    """Return why a prompt's text cannot be read, if so.
+
+    Args:
+        prompt: the prompt.
+        renderer: the model's.
+        unreadable: what `letters.unreadable_letters` found.
+    """
+    failure = unreadable_failure(unreadable, len(prompt.order))
+    if failure:
+        return failure
+    try:
+        renderer.check(prompt)
+    except ControlTokenError as error:
+        return Failure("control_token_in_text", str(error))
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +185,7 @@ class Renderer:
         Raises:
             ControlTokenError: its text contains a control token of this model.
         """
-        held = [token for token in self._control if token in prompt.text]
-        if held:
-            raise ControlTokenError(f"the text holds {held[0]}, a control token of this model")
+        check_text(prompt.text, self._control)
 
     def render_all(self, prompts: Sequence[Prompt], sizes: Sequence[Sequence[tuple[int, int]]]) -> list[Rendered]:
         """Return the ids of prompts that `check` let through; `sizes` as for `render`, one list per prompt."""

@@ -19,6 +19,7 @@ from benchcheck.backends import ModelSpec, Outcome
 from benchcheck.backends.checkpoint import resolve
 from benchcheck.backends.desk import FrontDesk, Loop
 from benchcheck.backends.endpoint import Job
+from benchcheck.backends.letters import unreadable_failure
 from benchcheck.backends.pixels import Memory, UndecodableFrameError
 from benchcheck.backends.probe import Wanted
 from benchcheck.backends.readout import check_preset
@@ -26,7 +27,7 @@ from benchcheck.backends.replies import content_of, image_part
 from benchcheck.backends.serving import default_in_flight
 from benchcheck.backends.vocabulary import Vocabulary, load_vocabulary
 from benchcheck.errors import MissingExtraError, UsageError
-from benchcheck.screen.prompts import LETTERS, Prompt
+from benchcheck.screen.prompts import Prompt
 from benchcheck.screen.readings import Failure
 
 __all__ = ["ServerBackend", "read_jpeg"]
@@ -151,10 +152,7 @@ class ServerBackend:
         held = self._vocabulary.control and self._vocabulary.control.search(prompt.text)
         if held:
             return Failure("control_token_in_text", f"the text holds {held.group()}, a control token of this model")
-        for letter in LETTERS[: len(prompt.order)]:
-            if letter in self._vocabulary.unreadable:
-                return Failure("unreadable_letters", self._vocabulary.unreadable[letter])
-        return None
+        return unreadable_failure(self._vocabulary.unreadable, len(prompt.order))
 
     def _frame(self, path: str) -> bytes:
         """Return a frame as a piece of a request; its file is read and encoded once while it is remembered.

@@ -24,11 +24,11 @@ from benchcheck.backends.network import Network, quiet
 from benchcheck.backends.packed import plan_batches
 from benchcheck.backends.pixels import FrameReader, FrameSource, Memory, UndecodableFrameError
 from benchcheck.backends.readout import Readout, check_preset
-from benchcheck.backends.rendering import ControlTokenError, Renderer
+from benchcheck.backends.rendering import Renderer, refusal
 from benchcheck.backends.shipped import ShippedFrames
 from benchcheck.backends.window import Planned, Seen, Window, rows_of
 from benchcheck.errors import BackendError, MissingExtraError, first_line
-from benchcheck.screen.prompts import LETTERS, Prompt
+from benchcheck.screen.prompts import Prompt
 from benchcheck.screen.readings import Failure, LetterLogprobs, Reading
 
 if TYPE_CHECKING:
@@ -159,22 +159,11 @@ class TransformersBackend:
 
     def _tokens(self, prompts: Sequence[Prompt]) -> list[list[int] | Failure]:
         """Return the tokens of prompts, with one per image, or why one cannot be read."""
-        refusals = [self._refusal(prompt) for prompt in prompts]
-        shown = [prompt for prompt, refusal in zip(prompts, refusals, strict=True) if not refusal]
+        refusals = [refusal(prompt, self._renderer, self._unreadable) for prompt in prompts]
+        shown = [prompt for prompt, refused in zip(prompts, refusals, strict=True) if not refused]
         texts = [self._renderer.text(prompt.text, images=len(prompt.frames)) for prompt in shown]
         tokens = iter(self._renderer.tokenize_all(texts))
-        return [refusal or next(tokens) for refusal in refusals]
-
-    def _refusal(self, prompt: Prompt) -> Failure | None:
-        """Say why a prompt's text cannot be read, if so."""
-        unreadable = [letter for letter in LETTERS[: len(prompt.order)] if letter in self._unreadable]
-        if unreadable:
-            return Failure("unreadable_letters", self._unreadable[unreadable[0]])
-        try:
-            self._renderer.check(prompt)
-        except ControlTokenError as error:
-            return Failure("control_token_in_text", str(error))
-        return None
+        return [refused or next(tokens) for refused in refusals]
 
     def _source(self, folder: Path, workers: int) -> FrameSource:
         """Return where frames come from: worker processes beside a GPU, threads otherwise."""

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Protocol
 from benchcheck.backends import Outcome
 from benchcheck.backends.decoding import Decoded, Decoders, Lost
 from benchcheck.backends.queries import Queries, Query
-from benchcheck.backends.rendering import ControlTokenError, Rendered, Renderer
+from benchcheck.backends.rendering import Rendered, Renderer, refusal
 from benchcheck.backends.sharing import Asked, Sharing
 from benchcheck.backends.vllm_engine import Answered, Core, Event
 from benchcheck.backends.vllm_inputs import Frames, Ordinary, ReadyMade
 from benchcheck.errors import BackendError
-from benchcheck.screen.prompts import LETTERS, Prompt
+from benchcheck.screen.prompts import Prompt
 from benchcheck.screen.readings import Failure, Reading
 
 if TYPE_CHECKING:
@@ -172,18 +172,11 @@ class Session:
     def _unfit(self, prompt: Prompt) -> Failure | None:
         """Say why a prompt cannot be asked at all."""
         desk = self._desk
-        for letter in LETTERS[: len(prompt.order)]:
-            if letter in desk.unreadable:
-                return Failure("unreadable_letters", desk.unreadable[letter])
         if len(prompt.frames) > desk.core.plan.images:
             raise BackendError(
                 f"a prompt shows {len(prompt.frames)} frames and the engine was opened for {desk.core.plan.images}"
             )
-        try:
-            desk.renderer.check(prompt)
-        except ControlTokenError as error:
-            return Failure("control_token_in_text", str(error))
-        return None
+        return refusal(prompt, desk.renderer, desk.unreadable)
 
     def _join(self, index: int, prompt: Prompt) -> None:
         """Put a prompt to its video, which is decoded once for neighbours."""

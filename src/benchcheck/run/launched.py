@@ -19,7 +19,16 @@ from benchcheck.backends import ModelSpec
 from benchcheck.backends.launch import Servers, plan_servers
 from benchcheck.backends.serving import HOST, Server
 from benchcheck.errors import BackendError, MissingExtraError, UsageError
-from benchcheck.run.local import Asked, Assignment, gpu_count, model_spec, share, threads_of, worker_command
+from benchcheck.run.local import (
+    Asked,
+    Assignment,
+    assignments,
+    gpu_count,
+    model_spec,
+    share,
+    threads_of,
+    worker_command,
+)
 from benchcheck.run.plan import Survey, Unit
 from benchcheck.run.processes import Worker, run_workers
 from benchcheck.run.shard import WHOLE
@@ -100,11 +109,7 @@ class Launched:
             UsageError: a port is in use, there is no vLLM, or a worker was told something wrong.
             BackendError: a server or worker died; rows that were written stay.
         """
-        parts = [
-            Assignment(step.number, task, len(tasks), self.pilot, self.shard)
-            for task, units in enumerate(tasks)
-            if share(units, todo)
-        ]
+        parts = assignments(step, tasks, todo, self.pilot, self.shard)
         servers = self._serve(step)
         while True:
             try:

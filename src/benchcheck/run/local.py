@@ -26,6 +26,7 @@ __all__ = [
     "Asked",
     "Assignment",
     "Local",
+    "assignments",
     "auto_workers",
     "do_share",
     "flags_of",
@@ -123,6 +124,14 @@ class Assignment:
     """The share of the study that the tasks divide, as in `screen --shard`."""
 
 
+def assignments(
+    step: Step, tasks: Sequence[Sequence[Unit]], todo: frozenset[str], pilot: int, shard: tuple[int, int]
+) -> list[Assignment]:
+    """Return the parts of a step's workers that have something to ask."""
+    busy = [task for task, units in enumerate(tasks) if share(units, todo)]
+    return [Assignment(step.number, task, len(tasks), pilot, shard) for task in busy]
+
+
 def worker_command(study: Study, asked: Asked, part: Assignment) -> list[str]:
     """Return the command that does one worker's part; the same everywhere."""
     command = [sys.executable, "-m", "benchcheck", "work", str(study.root), "--step", str(part.step)]
@@ -161,11 +170,7 @@ class Local:
             for unit in share([unit for units in tasks for unit in units], todo):
                 do_unit(self.study, step, unit, backend, progress)
         else:
-            parts = [
-                Assignment(step.number, task, len(tasks), self.pilot, self.shard)
-                for task, units in enumerate(tasks)
-                if share(units, todo)
-            ]
+            parts = assignments(step, tasks, todo, self.pilot, self.shard)
             run_workers(step.number, self._processes(parts), progress)
 
     def open(self, step: Step) -> Backend:
