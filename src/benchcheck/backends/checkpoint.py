@@ -23,6 +23,7 @@ __all__ = [
     "check",
     "fetch",
     "fingerprint",
+    "local_revision",
     "pinned",
     "resolve",
 ]
@@ -101,7 +102,7 @@ def fetch(model: str, revision: str, architectures: Sequence[str] = QWEN3_VL) ->
     place = resolve(model)
     if isinstance(place, Path):
         check(place, architectures=architectures)
-        return place, _local_revision(place, revision)
+        return place, local_revision(place, revision)
     if not revision:
         raise UsageError(
             f"{model}: no folder of that name here, and a hub id needs a revision, since a branch moves. "
@@ -113,7 +114,12 @@ def fetch(model: str, revision: str, architectures: Sequence[str] = QWEN3_VL) ->
     return folder, folder.name
 
 
-def _local_revision(folder: Path, revision: str) -> str:
+def local_revision(folder: Path, revision: str) -> str:
+    """Return the fingerprint of a folder's files, which a revision that is asked for must be.
+
+    Raises:
+        ModelRefusedError: it is another.
+    """
     found = fingerprint(folder)
     if revision not in ("", found):
         raise ModelRefusedError(

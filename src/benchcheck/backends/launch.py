@@ -23,10 +23,10 @@ from functools import cache
 from pathlib import Path
 
 from benchcheck.backends import ModelSpec, keeper
-from benchcheck.backends.checkpoint import fingerprint, resolve
+from benchcheck.backends.checkpoint import local_revision, resolve
 from benchcheck.backends.gpus import visible_gpus
 from benchcheck.backends.serving import HOST, ServedModel, Server, servers_of, why_ended
-from benchcheck.errors import BackendError, ModelRefusedError, UsageError
+from benchcheck.errors import BackendError, UsageError
 from benchcheck.settings import EngineSettings
 
 __all__ = ["Servers", "plan_servers", "served_model", "vllm_words"]
@@ -87,11 +87,8 @@ def served_model(spec: ModelSpec) -> ServedModel:
     place, revision = resolve(spec.model), spec.revision
     longest = 0
     if isinstance(place, Path):
-        if revision and (files := _fingerprint(place)) != revision:
-            raise ModelRefusedError(
-                f"{place}: the files are {files}, the revision asked for is {revision}. Allowed: that fingerprint, or "
-                "an empty revision. Cure: set `revision` to it, or fetch the files of the revision"
-            )
+        if revision:
+            _local_revision(place, revision)
         revision, longest = "", _positions(place)
     elif not revision:
         raise UsageError(
@@ -102,10 +99,8 @@ def served_model(spec: ModelSpec) -> ServedModel:
     return ServedModel(str(place), revision, name, longest, spec.preset == "exact", spec.images, spec.image_side)
 
 
-@cache
-def _fingerprint(folder: Path) -> str:
-    """A folder's fingerprint; it is read once a run, not once a step."""
-    return fingerprint(folder)
+_local_revision = cache(local_revision)
+"""A folder's files are read once a run, not once a step."""
 
 
 def _positions(folder: Path) -> int:
