@@ -5,6 +5,7 @@ that a run starts take none. Without the lock nothing would be damaged, since ro
 item counts, but both runs would ask the same items.
 """
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -88,7 +89,12 @@ def run_lock(study: Study, shared: bool = False, warn: Callable[[str], None] = l
         else:
             with writing(path):
                 _sign(file)
-        yield
+        try:
+            yield
+        finally:
+            # Closing frees it only once a child that was forked a moment ago has closed its copy, too.
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _sign(file: IO[str]) -> None:
