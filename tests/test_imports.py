@@ -34,7 +34,7 @@ WALLS: dict[str, set[str]] = {
     "console": {"config", "errors", "files", "items", "pool", "report", "run", "screen", "study", "video"},
 }
 # What drives all the rest, and what only names it.
-COMMANDS = {"cli", "cli.checking", "cli.clusters", "cli.options", "cli.planning", "cli.running", "cli.studies"}
+COMMANDS = {"cli", "cli.checking", "cli.clusters", "cli.options", "cli.planning", "cli.pools", "cli.running", "cli.studies"}
 DOORS = COMMANDS | {"demo.walk", "__init__", "__main__"}
 PRIVATE_TO_DOORS = COMMANDS | {"demo.walk", "console", "__main__"}
 OWN_ROOM = {"pool.items": "items", "screen.answers": "answers"}

@@ -317,6 +317,9 @@ def _item_schema() -> "pa.Schema":
             ("category", text),
             ("duration", number),
             ("issues", pa.list_(text)),
+            ("subtitles", text),
+            ("group", text),
+            ("file_gold", pa.int32()),
             ("item_digest", text),
             ("frames_key", text),
         ]

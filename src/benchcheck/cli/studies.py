@@ -15,16 +15,13 @@ __all__ = [
     "demo",
     "frames_extract",
     "init",
-    "pool_build",
     "report",
 ]
 
-pool_app = typer.Typer(help="Annotation files become items.")
 frames_app = typer.Typer(help="Videos become frames.")
 controls_app = typer.Typer(
     help="Benchmarks whose truth is known, for testing a model or a setup.", no_args_is_help=True
 )
-app.add_typer(pool_app, name="pool", rich_help_panel=MAKING)
 app.add_typer(frames_app, name="frames", rich_help_panel=MAKING)
 app.add_typer(controls_app, name="controls", rich_help_panel=TRYING)
 
@@ -70,21 +67,6 @@ def benchmarks() -> None:
     from benchcheck.console import specs_table, tell
 
     tell(specs_table())
-
-
-@pool_app.command("build")
-def pool_build(study: StudyFolder) -> None:
-    """Read the annotation files named in benchcheck.toml and write the pool of items."""
-    from benchcheck.console import note, pool_table, tell, warn
-    from benchcheck.pool.build import build_pool
-    from benchcheck.study import Study
-
-    summary = build_pool(Study.open(study))
-    tell(pool_table(summary))
-    for text in summary.warnings:
-        warn(text)
-    print(f"{summary.rows} items, {summary.mcq} of them multiple-choice")
-    note(f"Next: benchcheck frames extract {study}, then benchcheck screen {study}")
 
 
 @frames_app.command("extract")

@@ -17,7 +17,7 @@ from benchcheck.screen.prompts import LETTERS
 
 __all__ = ["GOLD_KINDS", "HIDDEN", "Gold", "MappedGold", "map_gold", "other_option"]
 
-GOLD_KINDS = ("auto", "index", "letter", "text", "none")
+GOLD_KINDS = ("auto", "index", "letter", "text", "first", "last", "per_choice", "order", "none")
 HIDDEN = frozenset({"", "na", "n/a", "null", "none", "-1", "?"})
 """What hidden test sets write for the gold, folded. An option with the same text comes first: `None` can be one."""
 
@@ -30,20 +30,24 @@ _LETTERED_TEXT = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s*(\S.*)", re.DOTALL)
 class Gold:
     """Where a record keeps its gold.
 
-    `index` counts from `base`; `letter` is by the options' letters; `text` equals an option; `auto` is any of them;
-    `none` declares a hidden test set. `text` names a second field that holds the gold's text beside its index.
+    `index` counts from `base`; `letter` is by the options' letters; `text` equals an option; `auto` is any of them.
+    `first` and `last` say that the file has the right option always there. `per_choice` reads `field` in each option
+    that is a record itself: right where it is true, or `right`; `order` declares a task of putting options in order,
+    which is no multiple choice; `none` declares a hidden test set. `text` names a second field that holds the gold's
+    text beside its index.
     """
 
     kind: str
     field: str = ""
     base: int = 0
     text: str = ""
+    right: str = "correct"
 
     def __post_init__(self) -> None:
         """Refuse an unknown kind, a kind without its field and a base other than 0 and 1."""
         if self.kind not in GOLD_KINDS:
             raise ValueError(f"kind = {self.kind!r} is not allowed. Allowed: {', '.join(GOLD_KINDS)}")
-        if self.kind != "none" and not self.field:
+        if self.kind not in ("none", "first", "last") and not self.field:
             raise ValueError(f"kind = {self.kind!r} needs field")
         if self.base not in (0, 1):
             raise ValueError(f"base = {self.base} is not allowed. Allowed: 0 or 1")

@@ -11,6 +11,8 @@ from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
 
 __all__ = ["Item", "VideoRef", "item_text", "letter_prefixes", "strip_letter_prefix"]
 
+_LATER = frozenset({"subtitles", "group", "file_gold"})
+"""Fields that older pools lack."""
 _PREFIX = re.compile(r"\s*[(\[]?([A-Za-z])[)\].:](.*)", re.DOTALL)
 
 
@@ -55,11 +57,17 @@ class Item:
     category: str = ""
     duration: float | None = None
     issues: tuple[str, ...] = ()
+    subtitles: str = ""
+    """Where the subtitles lie; never shown to a model."""
+    group: str = ""
+    """What the items of one pair or family share, within their benchmark."""
+    file_gold: int | None = None
+    """Place of the right option in the annotation file, where the options were put in another order."""
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Item":
-        """Return the item of a row of the pool's table."""
-        values = {name: row[name] for name in cls.__dataclass_fields__}
+        """Return the item of a row of the pool's table; pools of the original layout have no column of the last few."""
+        values = {name: row[name] for name in cls.__dataclass_fields__ if name not in _LATER or name in row}
         return cls(**values | {"options": tuple(row["options"]), "issues": tuple(row["issues"])})
 
     @property

@@ -30,7 +30,7 @@ __all__ = [
     "settled",
 ]
 
-OPTION_KINDS = ("auto", "list", "dict", "columns")
+OPTION_KINDS = ("auto", "list", "dict", "columns", "embedded", "const", "pair", "none")
 COLUMN_FAMILIES: tuple[tuple[str, ...], ...] = (
     tuple(f"option_{index}" for index in range(len(LETTERS))),
     tuple(f"option{index}" for index in range(len(LETTERS))),
@@ -51,13 +51,25 @@ class Options:
 
     `list` and `dict` are read from `field`, also when it is a text that holds one (a CSV cell, as JSON or as Python
     prints it); `columns` from `fields`; `auto` takes `field` when the record has it, else a family of columns.
+    `embedded` cuts them out of the text of `field` (of the question, when empty); `const` are `values`, the same for
+    every record; `pair` is the right one (`gold_field`), then the wrong ones (`others`, texts or lists of texts);
+    `none` says that a benchmark has none: all its items are open.
     """
 
     kind: str
     field: str = ""
     fields: tuple[str, ...] = ()
+    member: str = ""
+    """Where each option of a list is a record: the field with its text."""
+    values: tuple[str, ...] = ()
+    gold_field: str = ""
+    others: tuple[str, ...] = ()
     fillers: tuple[str, ...] = ("", "N/A")
     """Texts that stand for no option. Null always does."""
+    rejoin: bool = False
+    """A list whose texts were split at line breaks: what has no letter belongs to the option before it."""
+    shuffle: bool = False
+    """The file always has the right one in one place: put the options of an item in an order drawn for it."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown kind and a kind without its fields."""
@@ -65,8 +77,12 @@ class Options:
             raise ValueError(f"kind = {self.kind!r} is not allowed. Allowed: {', '.join(OPTION_KINDS)}")
         if self.kind == "columns" and len(self.fields) < 2:
             raise ValueError("kind = 'columns' needs fields with two names or more")
-        if self.kind != "columns" and not self.field:
+        if self.kind in ("auto", "list", "dict") and not self.field:
             raise ValueError(f"kind = {self.kind!r} needs field")
+        if self.kind == "const" and len(self.values) < 2:
+            raise ValueError("kind = 'const' needs values with two texts or more")
+        if self.kind == "pair" and not (self.gold_field and self.others):
+            raise ValueError("kind = 'pair' needs gold_field and others")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,11 @@ A spec that ships lies in `benchmarks/`; a user's own is named by its path. `doc
 """
 
 import difflib
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchcheck.config import BENCH_NAME, from_table, read_toml
 from benchcheck.errors import SpecError
@@ -15,7 +18,14 @@ from benchcheck.pool.nesting import check_step
 from benchcheck.pool.options import Options
 from benchcheck.pool.readers import READERS
 
-__all__ = ["Expect", "Source", "Spec", "VideoFields", "load_spec", "spec_names"]
+__all__ = ["CHECKED", "Expect", "Join", "Source", "Spec", "VideoFields", "load_spec", "spec_names"]
+
+CHECKED = {
+    "real files": "this code was run on the published files, and a test holds the counts",
+    "survey": "the mapping was run on the published files by another program, whose counts are expected here",
+    "fields only": "written from the names of the fields alone: no published file was seen",
+}
+"""How far a spec was checked, the surest first."""
 
 _SHIPPED = Path(__file__).parent / "benchmarks"
 
@@ -24,17 +34,20 @@ _SHIPPED = Path(__file__).parent / "benchmarks"
 class VideoFields:
     """Which video an item is about, and which seconds of it.
 
-    `member` is a field or template; a hub URL in it becomes its repository and path. `repo` is the namespace, the
-    benchmark's name when empty, and `zip_path` an archive in it. The window is `start` and `end`, or one field that
-    holds both (`0.00-60.02`).
+    `member` is a field or template; a hub URL in it becomes its repository and path. `members` names several, each
+    the video of one place, for questions over several videos. `repo` is the namespace, the benchmark's name when
+    empty, and `zip_path` an archive in it. The window is `start` and `end`, or one field that holds both
+    (`0.00-60.02`). `frames` is a field that is filled where frames were published in place of the video.
     """
 
     member: str = ""
+    members: tuple[str, ...] = ()
     repo: str = ""
     zip_path: str = ""
     start: str = ""
     end: str = ""
     window: str = ""
+    frames: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a window that is declared twice."""
@@ -48,11 +61,31 @@ class VideoFields:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """A second annotation file whose records are laid beside those of the first, such as one with the answers.
+
+    `file` lies beside each file of the first kind (relative to that file's folder). A record of the first is met by
+    the one record of the second whose `key` is equal to its own `on`; its fields come in where the first has none of
+    that name. A plain value (EgoSchema's `{"id": 3}`) comes as `_value`.
+    """
+
+    file: str
+    on: str
+    key: str = ""
+    """Field of the second file, `on` when empty; `_key` after `unnest = ["values"]`."""
+    reader: str = "auto"
+    header: tuple[str, ...] = ()
+    unnest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expect:
-    """Counts of the version that was checked, 0 when not known. Others are reported; a file may be a part of it."""
+    """Counts of the version that was checked, 0 or empty when not known. Others are version drift."""
 
     items: int = 0
     mcq: int = 0
+    options: tuple[int, ...] = ()
+    """Every number of options that a multiple-choice item of it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,34 +95,71 @@ class Source:
     repository: str = ""
     commit: str = ""
     files: tuple[str, ...] = ()
+    """Paths or patterns in the repository, or in the hub dataset."""
+    hub: str = ""
+    """Hub dataset that holds `files`, `owner/name`."""
+    revision: str = ""
+    """The hub dataset's commit, 40 hex digits."""
     licence: str = ""
     redistributable: bool = False
     citation: str = ""
-    verified: bool = False
-    """Whether the counts of `expect` were taken from the real files."""
+    checked: str = "fields only"
+    """One of `CHECKED`."""
+    note: str = ""
+    """What a user should know before trusting the items, in a sentence."""
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown level and a revision that moves."""
+        if self.checked not in CHECKED:
+            raise ValueError(f"checked = {self.checked!r} is not allowed. Allowed: {', '.join(CHECKED)}")
+        if self.revision and re.fullmatch(r"[0-9a-f]{40}", self.revision) is None:
+            raise ValueError(f"revision = {self.revision!r} is not allowed. Allowed: a commit, 40 hex digits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A benchmark's annotation files, declared.
+    """A benchmark's annotation files, declared. `docs/pool.md` explains every key.
 
     `id` becomes the items' `source_id`; `item_id` replaces `{bench}_{row}` where a benchmark published ids of its own.
     `identity` names fields that make two records different questions, beside video, window, question and options.
     """
 
     bench: str = ""
+    title: str = ""
+    """The benchmark's name as its authors write it."""
     reader: str = "auto"
     header: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    """Patterns of the members to read, for a zip archive or a folder."""
     unnest: tuple[str, ...] = ()
+    join: Join | None = None
+    where: Mapping[str, Any] = field(default_factory=dict)
+    """Field to value, or list of values: other records belong to another split or set. They are counted, not read."""
+    mcq_where: Mapping[str, Any] = field(default_factory=dict)
+    """Field to value or values: other records are open-ended questions, and are kept as such."""
     id: str = ""
     item_id: str = ""
-    question: str
+    question: str = ""
+    question_text: str = ""
+    """The question of every item, where the records have none: which of these captions fits the video?"""
+    question_tail: str = ""
+    """Regular expression; from where it first matches, the question is a prompt's ending and is cut off."""
+    question_fill: str = ""
+    """Field with a list of values for the `<placeholders>` of the question, in their order (MUSIC-AVQA)."""
     options: Options
     gold: Gold
     video: VideoFields = VideoFields()
     category: str = ""
     duration: str = ""
+    subtitles: str = ""
+    """A reference to the subtitle file. Never shown to a model."""
+    group: str = ""
+    """What items of one pair or family share; an interval is drawn over groups."""
     identity: tuple[str, ...] = ()
+    leaks: tuple[str, ...] = ()
+    """Fields of the records that give the answer away. Neither question, options nor window may be made of them."""
+    errata: Mapping[str, str] = field(default_factory=dict)
+    """Source id to reason: items that are known to be wrong, kept as `open`."""
     expect: Expect = Expect()
     source: Source = Source()
 
@@ -99,8 +169,8 @@ class Spec:
             raise ValueError(f"bench = {self.bench!r} is not allowed. Allowed: letters, digits, _ and -, 64 at most")
         if self.reader not in ("auto", *READERS):
             raise ValueError(f"reader = {self.reader!r} is not allowed. Allowed: auto, {', '.join(READERS)}")
-        if not self.question:
-            raise ValueError("question is empty. Allowed: a field or a template")
+        if bool(self.question) == bool(self.question_text):
+            raise ValueError("question or question_text: one of the two. Allowed: a field or template, or a fixed text")
         for step in self.unnest:
             check_step(step)
 
