@@ -4,7 +4,8 @@
     ├── UsageError            (2)   a wrong command, config, spec or input file
     │   ├── ConfigError             benchcheck.toml: file, key, value, what is allowed
     │   ├── SpecError               a benchmark spec
-    │   ├── InputError              an annotation file: file, row, value
+    │   ├── InputError              an annotation file that is missing or not what the spec says: file, row, value
+    │   │   └── DamagedFileError (1)    one that nothing can be read from, whatever the spec says: cut off, hostile
     │   ├── ModelRefusedError       a checkpoint that cannot be read letter by letter
     │   └── MissingExtraError       a package of an extra is not installed
     └── RunError              (1)   a run that could not go on; what was written stays
@@ -18,6 +19,7 @@ __all__ = [
     "BackendError",
     "BenchcheckError",
     "ConfigError",
+    "DamagedFileError",
     "InputError",
     "MissingExtraError",
     "ModelRefusedError",
@@ -51,6 +53,14 @@ class SpecError(UsageError):
 
 class InputError(UsageError):
     """An annotation file cannot be read as what the spec says it is."""
+
+
+class DamagedFileError(InputError):
+    """An annotation file that breaks while it is read, whatever a spec says of it: cut off, damaged, hostile, or a
+    web page, a pointer or an archive under its name. The command was right, so its exit code is that of a failed run.
+    """
+
+    exit_code = 1
 
 
 class ModelRefusedError(UsageError):

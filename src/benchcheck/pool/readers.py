@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from benchcheck.errors import InputError
@@ -49,21 +49,37 @@ class Record:
     file: Path
     place: str
     row: int
-    """0-based row in its file."""
+    """0-based row in its file; in an archive it runs on from member to member."""
+    inside: str = ""
+    """The archive's member that holds it, empty for a plain file."""
 
     @property
     def where(self) -> str:
-        """File and place, as messages begin."""
-        return f"{self.file}: {self.place}"
+        """File and place, as messages begin: `set.json: record 7` or `set.zip!/a/b.json: record 7`."""
+        return f"{self.file}{'!/' * bool(self.inside)}{self.inside}: {self.place}"
+
+    @property
+    def member(self) -> str:
+        """Stem of the archive's member, or of the file where there is no archive: what `_member` names."""
+        return stem(self.inside or self.file.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How files are laid out: the reader, a header for CSV files without one, the steps to unnest."""
+    """How files are laid out: the reader, a header for CSV files without one, the steps to unnest.
+
+    `members` are patterns of the members to read, for an archive or a folder; every annotation file when empty.
+    """
 
     reader: str = "auto"
     header: tuple[str, ...] = ()
     unnest: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+
+
+def stem(name: str) -> str:
+    """Return a file's name without its suffix, and without the one before `.gz`."""
+    return PurePosixPath(name.removesuffix(".gz")).stem
 
 
 _Rows = Iterator[tuple[str, Any]]
