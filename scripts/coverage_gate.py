@@ -10,6 +10,7 @@ from pathlib import Path
 PURE = (
     "config.py",
     "errors.py",
+    "inputs.py",
     "settings.py",
     "screen/",
     "pool/items.py",

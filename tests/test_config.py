@@ -42,7 +42,19 @@ FULL: dict[str, Any] = {
     "videos": dataclasses.asdict(Videos()),
     "models": {"8b": {"model": "large", "revision": "a"}, "2b": {"model": "small", "revision": "b"}},
     "prompts": {sight.value: "Intro." for sight in Sight},
-    "pool": [{"spec": "generic", "files": ["x.jsonl"], "bench": "mine", "videos": {"folder": "v"}, "truth": "t.jsonl"}],
+    "pool": [
+        {
+            "spec": "generic",
+            "files": ["x.jsonl"],
+            "bench": "mine",
+            "revision": "",
+            "errata": "e.csv",
+            "join": "j.json",
+            "accept_drift": False,
+            "videos": {"folder": "v"},
+            "truth": "t.jsonl",
+        }
+    ],
 }
 
 
@@ -74,7 +86,13 @@ def test_the_full_table_is_right() -> None:
     config = parse(FULL, "x")
     assert config.protocol == Protocol()
     assert config.pool[0] == PoolSource(
-        spec="generic", files=("x.jsonl",), bench="mine", videos=Videos(folder="v"), truth="t.jsonl"
+        spec="generic",
+        files=("x.jsonl",),
+        bench="mine",
+        errata="e.csv",
+        join="j.json",
+        videos=Videos(folder="v"),
+        truth="t.jsonl",
     )
 
 
@@ -169,7 +187,10 @@ def test_roles_prompts_and_sources_are_checked() -> None:
     assert "model = ' ' is not allowed" in refused(models={"8b": {"model": " "}, "2b": {"model": "m"}})
     assert refused(models={"8b": {}, "2b": {"model": "m"}}) == "f: models.8b: key 'model' is missing"
     assert "prompts.video is not a kind of prompt. Allowed: blind, single_frame" in refused(prompts={"video": "x"})
-    assert "files = [] is not allowed" in refused(pool=[{"spec": "generic", "files": []}])
+    assert "files = [''] is not allowed" in refused(pool=[{"spec": "generic", "files": [""]}])
+    assert "revision = 'main' is not allowed. Allowed: a commit" in refused(pool=[{"spec": "x", "revision": "main"}])
+    both = {"spec": "generic", "files": ["a"], "revision": "0" * 40}
+    assert "with no files: it is a hub dataset's" in refused(pool=[both])
     for name in ("", "x", "MVBench_2", "a-b", "9" * 64):
         assert parse(
             {"study_version": 1, "models": MODELS, "pool": [{"spec": "s", "files": ["f"], "bench": name}]}, "f"

@@ -16,14 +16,15 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "benchcheck"
 WALLS: dict[str, set[str]] = {
     "errors": set(),
     "settings": set(),
+    "inputs": {"settings"},
     "pipes": set(),
     "screen": set(),
     "items": {"screen"},
     "files": {"errors"},
-    "config": {"errors", "screen", "settings"},
+    "config": {"errors", "inputs", "screen", "settings"},
     "answers": {"config", "items", "screen"},
     "study": {"config", "errors", "files", "items"},
-    "pool": {"config", "errors", "files", "items", "screen", "study"},
+    "pool": {"config", "errors", "files", "items", "pipes", "screen", "study"},
     "video": {"config", "errors", "files", "items", "pipes", "pool", "screen", "study"},
     "backends": {"errors", "pipes", "screen", "settings"},
     "run": {"answers", "backends", "config", "errors", "files", "items", "screen", "settings", "study", "video"},
@@ -34,7 +35,16 @@ WALLS: dict[str, set[str]] = {
     "console": {"config", "errors", "files", "items", "pool", "report", "run", "screen", "study", "video"},
 }
 # What drives all the rest, and what only names it.
-COMMANDS = {"cli", "cli.checking", "cli.clusters", "cli.options", "cli.planning", "cli.pools", "cli.running", "cli.studies"}
+COMMANDS = {
+    "cli",
+    "cli.checking",
+    "cli.clusters",
+    "cli.options",
+    "cli.planning",
+    "cli.pools",
+    "cli.running",
+    "cli.studies",
+}
 DOORS = COMMANDS | {"demo.walk", "__init__", "__main__"}
 PRIVATE_TO_DOORS = COMMANDS | {"demo.walk", "console", "__main__"}
 OWN_ROOM = {"pool.items": "items", "screen.answers": "answers"}

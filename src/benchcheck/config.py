@@ -8,7 +8,6 @@ import dataclasses
 import hashlib
 import json
 import math
-import re
 import tomllib
 import types
 import typing
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchcheck.errors import BenchcheckError, ConfigError, UsageError
+from benchcheck.inputs import BENCH_NAME, PoolSource, Videos
 from benchcheck.screen.prompts import INTROS, PREFILL, render_text
 from benchcheck.screen.readings import PRESETS
 from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Sight, Step
@@ -57,8 +57,6 @@ EMBEDDED: Mapping[str, tuple[str, str]] = types.MappingProxyType(
     {"8b": ("embedded:large", ""), "2b": ("embedded:small", "")}
 )
 """The two tiny checkpoints in the package; they know a made-up world, and nothing of real videos."""
-BENCH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-"""A benchmark's name is a file name and the head of its item ids; a dot is kept for `<bench>.p<j>.jsonl`."""
 
 T = TypeVar("T")
 
@@ -122,43 +120,6 @@ class Frames:
         _check(0 <= self.single < self.count, "single", self.single, f"0 to {self.count - 1} (below count)")
         _check(16 <= self.long_side <= 4096, "long_side", self.long_side, "16 to 4096 pixels")
         _check(1 <= self.quality <= 95, "quality", self.quality, "1 to 95")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Videos:
-    """Where local video files lie. A relative folder is relative to the study."""
-
-    folder: str = "videos"
-    template: str = "{member}"
-    """How a video's file is named below the folder: `{member}` as the spec gives it, `{name}` its last part,
-    `{stem}` that without the extension, `{bench}` the benchmark."""
-
-    def __post_init__(self) -> None:
-        """Refuse a template that names something else."""
-        fields = set(re.findall(r"\{([^}]*)\}", self.template))
-        fields |= set(re.findall(r"[{}]", re.sub(r"\{[^{}]*\}", "", self.template)))  # a brace without its other half
-        allowed = {"member", "name", "stem", "bench"}
-        _check(fields <= allowed, "template", self.template, ", ".join(f"{{{name}}}" for name in sorted(allowed)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolSource:
-    """One benchmark of the pool: a spec by name or path, and the files it reads."""
-
-    spec: str
-    files: tuple[str, ...]
-    bench: str = ""
-    """Overrides the spec's own name."""
-    videos: Videos | None = None
-    """Where this benchmark's videos lie, when not in the study's own folder."""
-    truth: str = ""
-    """A control benchmark's truth file (`id`, `class`): the report then shows what was found beside what is so."""
-
-    def __post_init__(self) -> None:
-        """Refuse a source without files or with a name that is no file name."""
-        _check(bool(self.files), "files", list(self.files), "at least one path or pattern")
-        named = not self.bench or BENCH_NAME.fullmatch(self.bench) is not None
-        _check(named, "bench", self.bench, "letters, digits, _ and -, 64 at most")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
