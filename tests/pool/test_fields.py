@@ -1,4 +1,4 @@
-"""Fields, templates, seconds, windows, texts."""
+"""Fields, templates, transforms, texts."""
 
 import math
 from decimal import Decimal
@@ -95,57 +95,62 @@ def test_fold_and_words() -> None:
     assert fields.words("?!") == " "
 
 
-@pytest.mark.parametrize(
-    ("value", "number"),
-    [
-        (None, None),
-        ("", None),
-        (math.nan, None),
-        (215, 215.0),
-        (0, 0.0),
-        ("0.00", 0.0),
-        ("30s", 30.0),
-        (" 12.5 s", 12.5),
-        (".5", 0.5),
-        ("03:28", 208.0),
-        ("1:02:03.5", 3723.5),
-    ],
-)
-def test_seconds(value: object, number: float | None) -> None:
-    assert fields.seconds(value) == number
-
-
-@pytest.mark.parametrize("value", [-1, "-1", "short", True, math.inf, 10**400, "1e5", "9" * 50, [1], "1:2:3:4"])
-def test_seconds_refuses(value: object) -> None:
-    with pytest.raises(ValueError, match="is not a number of seconds"):
-        fields.seconds(value)
+RAW = {
+    "url": "https://www.youtube.com/watch?v=a-b_c123456&t=139s",
+    "short": "https://youtu.be/a-b_c123456?t=1",
+    "path": "C:\\videos/a.b/6H78U_11.1_19.6.mp4",
+    "clip": "my_show_510.0_660",
+    "minutes": "2.5",
+    "list": ["A", "B"],
+    "none": None,
+}
 
 
 @pytest.mark.parametrize(
-    ("value", "window"),
+    ("expression", "value"),
     [
-        (None, (None, None)),
-        ("", (None, None)),
-        ("0.00-60.019000", (0.0, 60.019)),
-        ("[0:01:00 - 0:02:00]", (60.0, 120.0)),
-        ([3, "4.5"], (3.0, 4.5)),
-        ((None, 9), (None, 9.0)),
+        ("url|youtube", "a-b_c123456"),
+        ("{short|youtube}.mp4", "a-b_c123456.mp4"),
+        ("clip|youtube", "my_show_510.0_660"),
+        ("path|basename", "6H78U_11.1_19.6.mp4"),
+        ("path|basename|stem", "6H78U_11.1_19.6"),
+        ("path|basename|stem|stem", "6H78U_11.1_19.6"),  # .6 is no suffix
+        ("path|basename|stem|clip", "6H78U"),
+        ("clip|clip", "my_show"),
+        ("clip|span", [510.0, 660.0]),
+        ("url|clip", RAW["url"]),
+        ("url|span", None),
+        ("url|span|lower", None),
+        ("minutes|minutes", 150.0),
+        ("minutes|ms", 0.0025),
+        ("clip|minutes", "my_show_510.0_660"),
+        ("clip|before:_", "my_show_510.0"),
+        ("clip|after:_", "660"),
+        ("clip|after:_show", "_510.0_660"),
+        ("clip|before:#", "my_show_510.0_660"),
+        ("clip|after:#", "my_show_510.0_660"),
+        ("list|lower", '["a", "b"]'),
+        ("none|lower", None),
+        ("missing?|lower", None),
+        ("{clip|clip}_{missing?|lower}", None),
+        ("{minutes|minutes} s", "150.0 s"),
     ],
 )
-def test_window_of(value: object, window: tuple[float | None, float | None]) -> None:
-    assert fields.window_of(value) == window
+def test_transforms(expression: str, value: object) -> None:
+    assert fields.value_of(RAW, expression) == value
 
 
-@pytest.mark.parametrize("value", ["12", "a-b", 5, [1, 2, 3], "1-2-3", {"start": 1}])
-def test_window_of_refuses(value: object) -> None:
-    with pytest.raises(ValueError, match="is not a"):
-        fields.window_of(value)
+def test_transforms_are_no_part_of_a_name() -> None:
+    assert fields.needed("{a|stem}_{b?|after:x}") == ["a"]
+    assert fields.named("{a|stem}_{b?|after:x}") == ["a", "b"]
+    for wrong in ("a|stems", "a|", "a|before", "a|after:", "{a|youtube?}"):
+        with pytest.raises(ValueError, match=r"the transform .* is not allowed\. Allowed: stem, basename"):
+            fields.named(wrong)
 
 
-@given(st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none(), st.lists(st.integers())))
-def test_seconds_are_never_negative_nor_infinite(value: object) -> None:
-    try:
-        number = fields.seconds(value)
-    except ValueError:
-        return
-    assert number is None or 0 <= number < 1e12
+@given(st.text(st.characters(exclude_characters="{}|"), min_size=1), st.floats(0, 9999), st.floats(0, 9999))
+def test_a_clip_is_its_id_and_its_span(name: str, start: float, end: float) -> None:
+    clip = {"v": f"{name}_{start:.2f}_{end:.2f}"}
+    assert fields.value_of(clip, "v|clip") == name
+    assert fields.value_of(clip, "v|span") == [float(f"{start:.2f}"), float(f"{end:.2f}")]
+    assert fields.value_of({"v": f"{name}.mp4"}, "v|stem") == name

@@ -104,8 +104,8 @@ def test_a_header_can_be_declared(tmp_path: Path) -> None:
 def test_nested_lists_are_unnested(tmp_path: Path, name: str, content: str) -> None:
     steps = ("flatten", "each:qa") if name.endswith(".json") else ("each:qa",)
     assert values(write(tmp_path, name, content), Layout(unnest=steps)) == [
-        {"video": "v", "q": 1},
-        {"video": "v", "q": 2},
+        {"_i": 0, "video": "v", "q": 1},
+        {"_i": 1, "video": "v", "q": 2},
     ]
 
 

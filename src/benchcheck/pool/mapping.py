@@ -12,13 +12,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from benchcheck.errors import InputError
-from benchcheck.pool.fields import clean, fold, has_field, lookup, seconds, shown, text_of, value_of, window_of, words
+from benchcheck.pool.fields import clean, fold, has_field, lookup, shown, text_of, value_of, words
 from benchcheck.pool.gold import MappedGold, map_gold, other_option
 from benchcheck.pool.issues import Issue, blocking
 from benchcheck.pool.items import Item, VideoRef
 from benchcheck.pool.options import COLUMN_FAMILIES, RawOptions, Settled, column_family, raw_options, settled
 from benchcheck.pool.readers import Record
 from benchcheck.pool.specs import Spec
+from benchcheck.pool.times import seconds, window_of
 from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
 
 __all__ = ["CheckedItem", "checked_items", "hub_video", "items_of"]
