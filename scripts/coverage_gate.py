@@ -13,6 +13,7 @@ PURE = (
     "inputs.py",
     "settings.py",
     "screen/",
+    "pool/balance.py",
     "pool/items.py",
     "pool/specs.py",
     "pool/gold.py",

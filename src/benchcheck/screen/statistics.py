@@ -15,8 +15,10 @@ class Interval:
     high: float
 
 
-def wilson(hits: int, n: int, z: float = 1.959963984540054) -> Interval:
+def wilson(hits: float, n: int, z: float = 1.959963984540054) -> Interval:
     """Return the Wilson score interval of `hits` out of `n`; without any trial it is the whole range.
+
+    Where ties share the credit, hits are no whole number; the interval is then a little wide.
 
     Source: Wilson (1927), Journal of the American Statistical Association 22; z is the 97.5 % normal quantile.
     """
