@@ -80,11 +80,12 @@ class Worker:
         assert self._process.stdout is not None
         return self._process.stdout
 
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Send a message; a worker that is dead already is noticed when its answer is awaited."""
+    def send(self, message: Mapping[str, Any], data: bytes = b"") -> None:
+        """Send a message, and bytes behind it; a worker that is dead is noticed when its answer is awaited."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.write(data)
             self._process.stdin.flush()
 
     def answer(self) -> Mapping[str, Any] | Death:
