@@ -41,7 +41,10 @@ def mapped(kind: str, value: Any, values: list, labels: tuple[str, ...] = (), ba
         (True, ABC, 0, "gold_not_among_options"),
         (1.5, ABC, 0, "gold_not_among_options"),
         (math.inf, ABC, 0, "gold_not_among_options"),
-        ([1], ABC, 0, "gold_not_among_options"),
+        ([1], ABC, 0, 1),
+        ([0, 2], ABC, 0, "several_gold"),
+        ([2, 0, 1], ABC, 0, "gold_is_order"),
+        ("0, 2", ABC, 0, "several_gold"),
         (0, [], 0, "gold_out_of_range"),
         (1, ["x", "", "z"], 0, "gold_is_filler"),
         (2, ["x", "", "z"], 0, 2),
@@ -171,7 +174,7 @@ def test_a_text_that_stands_twice_contradicts_no_index_of_it() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kind": "last"}, "Allowed: auto, index, letter, text, none"),
+        ({"kind": "permutation"}, "Allowed: auto, index, letter, text, first, last, per_choice, order, none"),
         ({"kind": "index"}, "needs field"),
         ({"kind": "index", "field": "a", "base": 2}, "Allowed: 0 or 1"),
     ],

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchcheck.pool.items import Item, VideoRef, item_text, letter_prefixes, strip_letter_prefix
+from benchcheck.pool.items import Item, VideoRef, item_text, split_prefix, strip_letter_prefix
 from benchcheck.screen.prompts import LETTERS
 
 WORDS = st.text(alphabet="abc ABC.():[]\n\u4e2d\u00a0", max_size=12)
@@ -52,8 +52,10 @@ def test_a_long_run_of_blanks_takes_no_time() -> None:
     assert strip_letter_prefix([text, "B. z"])[0][0] == text[3:]
 
 
-def test_letter_prefixes() -> None:
-    assert letter_prefixes(["A. x", "(b) y", "D: z", "plain", "E"]) == ["A", "B", "D", None, None]
+def test_split_prefix() -> None:
+    texts = ["A. x", "(b) y", "D: z ", "\uff23\uff0e w", "plain ", "E"]
+    found = [("A", "x"), ("B", "y"), ("D", "z"), ("C", "w"), ("", "plain "), ("", "E")]
+    assert [split_prefix(text) for text in texts] == found
 
 
 def test_the_digest_is_over_what_is_shown_and_the_frames_key_over_what_is_seen() -> None:

@@ -29,7 +29,7 @@ TEXTS = st.text(alphabet="abc A.)", max_size=5)
         ({"option_0": "x", "option_1": "y", "option_3": "z"}, ["x", "y"], ("option_0", "option_1")),
         ({"a0": "x", "a1": None, "a2": "z"}, ["x", "", "z"], ("a0", "a1", "a2")),
         ({"A": "x", "B": "y", "C": ""}, ["x", "y", ""], ("A", "B", "C")),
-        ({"option_1": "x", "option_2": "y"}, [], ()),
+        ({"option_1": "x", "option_2": "y"}, ["x", "y"], ("option_1", "option_2")),
     ],
 )
 def test_auto_reads_lists_dicts_cells_and_columns(values: dict, texts: list[str], labels: tuple[str, ...]) -> None:
@@ -55,7 +55,9 @@ def test_another_kind_than_declared_is_refused(kind: str, value: object) -> None
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kind": "embedded"}, "Allowed: auto, list, dict, columns"),
+        ({"kind": "lines"}, "Allowed: auto, list, dict, columns, embedded, const, pair, none"),
+        ({"kind": "const", "values": ("yes",)}, "needs values with two texts"),
+        ({"kind": "pair", "gold_field": "caption"}, "needs gold_field and others"),
         ({"kind": "columns", "fields": ("a0",)}, "needs fields with two names"),
         ({"kind": "list"}, "needs field"),
     ],

@@ -92,15 +92,22 @@ def text_issues(question: str, options: Sequence[str], gold: int | None) -> list
     if _DIGIT.search(asked) or any(map(asked.__contains__, _ASKED)):
         found += [Issue(code, shown(match[0])) for code, look in _QUESTION.items() if (match := look.search(asked))]
     for option in folded:
-        if option[:2] in _STARTS:
-            found += [Issue(code, shown(option)) for code, look in _OPTIONS.items() if look.fullmatch(option)]
-        if len(option) <= 3 and (match := _LETTER.fullmatch(option)) and ord(match[1]) < ord("a") + len(folded):
-            found.append(Issue("letter_like_option", shown(option)))
+        if option[:2] in _STARTS or len(option) <= 3:
+            found += _no_answer(option, len(folded))
     shown_texts = "\n".join((asked, *folded))
     if "<" in shown_texts and (match := _MEDIA.search(shown_texts)):
         found.append(Issue("media_placeholder", match[0]))
     if not shown_texts.isascii() and (match := _INVISIBLE.search(shown_texts)):
         found.append(Issue("bad_text", f"U+{ord(match[0]):04X}"))
+    return found
+
+
+def _no_answer(option: str, count: int) -> list[Issue]:
+    """A folded option that speaks of the others, declines to answer, or is a letter of one of `count` options."""
+    found = [Issue(code, shown(option)) for code, look in _OPTIONS.items() if look.fullmatch(option)]
+    match = _LETTER.fullmatch(option)
+    if match and ord(match[1]) < ord("a") + count:
+        found.append(Issue("letter_like_option", shown(option)))
     return found
 
 

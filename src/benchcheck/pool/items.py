@@ -9,11 +9,16 @@ from typing import Any
 
 from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
 
-__all__ = ["Item", "VideoRef", "item_text", "letter_prefixes", "strip_letter_prefix"]
+__all__ = ["Item", "VideoRef", "item_text", "split_prefix", "strip_letter_prefix"]
 
 _LATER = frozenset({"subtitles", "group", "file_gold"})
 """Fields that older pools lack."""
-_PREFIX = re.compile(r"\s*[(\[]?([A-Za-z])[)\].:](.*)", re.DOTALL)
+_PREFIX = re.compile(
+    r"\s*[(\[\uff08\uff3b\u3010]?([A-Za-z\uff21-\uff3a\uff41-\uff5a])[)\].:\uff09\uff3d\u3011\uff0e\uff1a\u3001](.*)",
+    re.DOTALL,
+)
+_FULL_WIDTH = 0xFEE0
+"""From a plain letter to the full-width one of Chinese files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +98,28 @@ class Item:
         return f"{self.video_id}@{round((self.start or 0) * 1000)}-{end}"
 
 
+def split_prefix(text: str) -> tuple[str, str]:
+    """Return a text's letter prefix in upper case (`(b) y` has B) and the text behind it.
+
+    Without a prefix the letter is empty.
+    """
+    match = _PREFIX.fullmatch(text)
+    if match is None:
+        return "", text
+    letter = match[1] if match[1].isascii() else chr(ord(match[1]) - _FULL_WIDTH)
+    return letter.upper(), match[2].strip()
+
+
 def strip_letter_prefix(options: Sequence[Any]) -> tuple[list[str], bool]:
     """Strip a letter prefix once, only when every option carries its own position's letter (golden of the same name).
 
     Returns the texts and whether they were stripped.
     """
     texts = [str(option) for option in options]
-    matches = [_PREFIX.fullmatch(text) for text in texts]
-    lettered = len(texts) <= MAX_OPTIONS and all(
-        match is not None and match.group(1).upper() == letter for match, letter in zip(matches, LETTERS, strict=False)
-    )
-    if not lettered:
+    parts = [split_prefix(text) for text in texts]
+    if len(texts) > MAX_OPTIONS or [letter for letter, _ in parts] != list(LETTERS[: len(texts)]):
         return texts, False
-    return [match.group(2).strip() for match in matches if match is not None], True
-
-
-def letter_prefixes(texts: Sequence[str]) -> list[str | None]:
-    """Return each text's letter prefix in upper case (`(b) y` has B), None where there is none."""
-    matches = [_PREFIX.fullmatch(text) for text in texts]
-    return [match.group(1).upper() if match is not None else None for match in matches]
+    return [bare for _, bare in parts], True
 
 
 def item_text(question: str | None, options: Sequence[str] | str | None) -> str:

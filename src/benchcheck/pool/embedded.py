@@ -1,0 +1,132 @@
+"""Options that stand in the text of the question, cut out of it. Pure.
+
+Real files write them one to a line or all on one line, as `(A) x`, `A. x`, `A) x`, `A: x`, `Option 1: x`,
+`Sentence A: x`, with full-width letters and signs in Chinese ones, and change the style inside a file (TempCompass).
+They are told from initials (`A. L. Pasteur and R. Koch`) by their order: the letters run from A, the numbers from 1.
+"""
+
+import re
+from dataclasses import dataclass
+
+from benchcheck.pool.fields import shown
+from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
+
+__all__ = ["NARROW", "Embedded", "cut", "find"]
+
+NARROW = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0x3010: "[", 0x3011: "]"}
+"""Full-width signs and letters to their plain forms, one to one: places in a text stay the same."""
+
+_WORDS = "option|sentence|caption|choice|answer|candidate|description|statement"
+_SIGNS = r"[)\].:、]"
+_LINE = re.compile(
+    rf"^[^\S\n]*(?:({_WORDS})[^\S\n]+)?([(\[]?)([a-z]|\d{{1,2}}){_SIGNS}[^\S\n]*", re.MULTILINE | re.IGNORECASE
+)
+_INLINE = re.compile(
+    rf"(?:^|(?<=[\s?!.,;:\u3002\uff1f\uff01\uff0c\uff1b])|(?=[(\[]))(?:({_WORDS})\s+)?([(\[]?)([A-Za-z]|\d{{1,2}})({_SIGNS})\s*",
+    re.I,
+)
+_HEADING = re.compile(r"(?:^|\n)[^\S\n]*(?:answer )?(?:options|choices|candidates)[^\S\n]*:?[^\S\n]*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What stands before the first option, the options' texts, and what they were called: `A` or `1`."""
+
+    question: str
+    texts: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """What stands before an option: its place in the text, its label and its style."""
+
+    start: int
+    end: int
+    label: str
+    style: tuple[str, ...]
+
+    @property
+    def number(self) -> int:
+        """Place in the run: 0 for A and for 1."""
+        return int(self.label) - 1 if self.label.isdecimal() else LETTERS.index(self.label)
+
+
+def cut(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the question and the bare options of a text; no options when there is no sign of any.
+
+    Raises:
+        ValueError: there are some, and their letters have a hole or stand twice.
+    """
+    found = find(text)
+    return found.question, found.texts
+
+
+def find(text: str) -> Embedded:
+    """As `cut`, with the options' labels."""
+    plain = text.translate(NARROW) if not text.isascii() else text
+    lines = [mark for match in _LINE.finditer(plain) if (mark := _mark(match, match[2]))]
+    on_lines = _lined(lines)
+    if len(on_lines) > 1 and not _glued(plain, on_lines):
+        return _between(text, on_lines)
+    inline = [mark for match in _INLINE.finditer(plain) if (mark := _mark(match, match[2], match[4]))]
+    for style in dict.fromkeys(mark.style for mark in inline if mark.number == 0):
+        if marks := _run([mark for mark in inline if mark.style == style]):
+            return _between(text, marks)
+    if any(mark.number == 0 for mark in lines):
+        raise ValueError(f"the options of {shown(text)} have the letters {', '.join(mark.label for mark in lines)}")
+    return Embedded(text)
+
+
+def _mark(match: re.Match[str], *style: str) -> _Mark | None:
+    """A match as a mark. A number needs a word before it: steps and years are numbers too."""
+    word, label = (match[1] or "").lower(), match[3]
+    if label.isdecimal() and not (word and 0 < int(label) <= MAX_OPTIONS):
+        return None
+    case = "1" if label.isdecimal() else "A" if label.isupper() or word else "a"
+    return _Mark(match.start(), match.end(), label.upper(), (word, case, *style))
+
+
+def _lined(marks: list[_Mark]) -> list[_Mark]:
+    """The marks at the starts of lines from the last A on, when they run without a hole; none otherwise."""
+    first = max((place for place, mark in enumerate(marks) if mark.number == 0), default=len(marks))
+    run = [mark for mark in marks[first:] if mark.style[:2] == marks[first].style[:2]]
+    return run if [mark.number for mark in run] == list(range(len(run))) else []
+
+
+def _glued(plain: str, marks: list[_Mark]) -> bool:
+    """Whether an option on its own line holds the letter that comes after the last one, set off by spaces."""
+    after = LETTERS[len(marks) : len(marks) + 1]
+    if marks[0].style[:2] != ("", "A") or not after:
+        return False
+    return (
+        re.search(rf"(?:[^\S\n]{{2,}}|[,;][^\S\n]*)[(\[]?{after}{_SIGNS}[^\S\n]", plain[marks[0].start :]) is not None
+    )
+
+
+def _run(marks: list[_Mark]) -> list[_Mark]:
+    """The marks of one style that run from A, whatever initials stand between; none when A stands alone.
+
+    Raises:
+        ValueError: a letter of the run stands twice, or one is skipped.
+    """
+    run: list[_Mark] = []
+    first = max(place for place, mark in enumerate(marks) if mark.number == 0)
+    for mark in marks[first:]:
+        if mark.number == len(run):
+            run.append(mark)
+        elif run and mark.start == run[-1].end:
+            continue  # an initial: `A. L. Pasteur`
+        elif run and mark.number == len(run) + 1:
+            raise ValueError(f"the letter {LETTERS[len(run)]} is missing before {mark.label}")
+        elif 0 < mark.number < len(run):
+            raise ValueError(f"the letter {mark.label} stands twice")
+    return run if len(run) > 1 else []
+
+
+def _between(text: str, marks: list[_Mark]) -> Embedded:
+    """Cut a text at its marks."""
+    ends = [mark.start for mark in marks[1:]] + [len(text)]
+    texts = tuple(text[mark.end : end].strip() for mark, end in zip(marks, ends, strict=True))
+    question = _HEADING.sub("", text[: marks[0].start].rstrip()).rstrip()
+    return Embedded(question, texts, tuple(mark.label for mark in marks))
