@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchcheck.pool.fields import has_field, seconds, text_of, value_of, window_of
+from benchcheck.pool.fields import has_field, text_of, value_of
+from benchcheck.pool.times import seconds, window_of
 
 __all__ = ["Doubt", "Found", "Sample", "find_named", "leak_fields", "named", "placed", "plain"]
 

@@ -31,8 +31,9 @@ def steps_to_records(document: Any, lines: bool = False) -> tuple[Found, ...]:
             break
         found.append(step)
         nodes = list(unnest(nodes[:LOOKED_AT], [step.value]))[: 10 * LOOKED_AT]
-    alone = [step.value.partition(":")[0] for step in found]
-    return () if alone in (["flatten"], ["values"], ["get", "flatten"]) and not lines else tuple(found)
+    kinds = [step.value.partition(":")[0] for step in found]
+    by_itself = [["flatten"], ["values"], *([["get", "flatten"]] if not lines and len(document) == 1 else [])]
+    return () if kinds in by_itself and not lines else tuple(found)
 
 
 def _step(nodes: Sequence[Any], top: bool) -> Found | None:
@@ -89,19 +90,20 @@ def _below(nodes: Sequence[Mapping[str, Any]]) -> Found | None:
     children = [key for key, value in first.items() if _are_records(value)]
     plain = [key for key, value in first.items() if not isinstance(value, Mapping | list)]
     leading = [key for key, value in first.items() if _leads(value)]
-    if plain or len(children) < len(first):
+    members = [value for node in nodes for value in node.values()]
+    if all(isinstance(value, list) for value in members) and len({key for node in nodes for key in node}) > 1:
+        return Found("lists", "lists of records by a key, which becomes _dim") if leading else None
+    if plain or len(children) < len(first) or not all(isinstance(value, Mapping) for value in members):
         inside = [key for key in children if _everywhere(nodes, key)] or children
         if inside:
             return _child(nodes, inside[0])
     if not leading:
         return None
-    dicts = all(isinstance(value, Mapping) for node in nodes for value in node.values())
+    dicts = all(isinstance(value, Mapping) for value in members)
     if dicts and len(nodes) > 1 and len(leading) > 1 and {tuple(node) for node in nodes} == {tuple(first)}:
         return Found(f"split:{','.join(leading)}", f"each record asks {len(leading)} times: {', '.join(leading)}")
     if dicts:
         return Found("values", "a dict of key to record; the key becomes _key")
-    if all(isinstance(value, list) for node in nodes for value in node.values()):
-        return Found("lists", "lists of records by a key, which becomes _dim")
     return _split(nodes, leading)
 
 

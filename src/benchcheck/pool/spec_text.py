@@ -1,0 +1,64 @@
+"""A spec as a TOML file for a person to read and keep: each line with the reason why it is there. Pure."""
+
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+__all__ = ["pool_entry", "spec_text", "toml_value"]
+
+_WIDE = 100
+"""Columns up to which a comment stands behind its line."""
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_value(value: Any) -> str:
+    """Return a value as TOML: texts, numbers, flags, lists and inline tables."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(key)} = {toml_value(part)}" for key, part in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    # JSON and TOML escape alike, but for DEL, which TOML has escaped, and lone surrogates, which it has not at all.
+    quoted = json.dumps(re.sub(r"[\ud800-\udfff]", "\ufffd", str(value)), ensure_ascii=False)
+    return quoted.replace("\x7f", "\\u007f")
+
+
+def _key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else toml_value(key)
+
+
+def spec_text(table: Mapping[str, Any], reasons: Mapping[str, str], head: Sequence[str]) -> str:
+    """Return a spec's TOML, comments and all. `reasons` are by key, such as `gold.kind`; `head` begins the file."""
+    lines = [f"# {part}" for text in head for part in textwrap.wrap(text, 110)]
+    inline = {key: value for key, value in table.items() if not isinstance(value, Mapping) or key.endswith("where")}
+    lines += [line for key, value in inline.items() for line in _lines(key, value, reasons.get(key, ""))]
+    for name, part in table.items():
+        if name not in inline:
+            lines += ["", f"[{name}]"]
+            lines += [
+                line for key, value in part.items() for line in _lines(key, value, reasons.get(f"{name}.{key}", ""))
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(key: str, value: Any, reason: str) -> Iterator[str]:
+    """A key with its comment, behind it where there is room, else above."""
+    line = f"{_key(key)} = {toml_value(value)}"
+    comment = " ".join(re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", " ", reason).split())
+    if not comment:
+        yield line
+    elif len(line) + len(comment) + 4 <= _WIDE:
+        yield f"{line}  # {comment}"
+    else:
+        yield from (f"# {part}" for part in textwrap.wrap(comment, 110))
+        yield line
+
+
+def pool_entry(spec: str, files: Sequence[str], bench: str) -> str:
+    """Return the entry of a study's config that reads a benchmark."""
+    return f"\n[[pool]]\nspec = {toml_value(spec)}\nfiles = {toml_value(list(files))}\nbench = {toml_value(bench)}\n"
