@@ -5,20 +5,21 @@ A spec that ships lies in `benchmarks/`; a user's own is named by its path. `doc
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchcheck.config import BENCH_NAME, from_table, read_toml
 from benchcheck.errors import SpecError
-from benchcheck.pool.fields import needed
+from benchcheck.pool.fields import named, needed
 from benchcheck.pool.gold import Gold
+from benchcheck.pool.leaks import check_leaks
 from benchcheck.pool.nesting import check_step
 from benchcheck.pool.options import Options
 from benchcheck.pool.readers import READERS
 
-__all__ = ["CHECKED", "Expect", "Join", "Source", "Spec", "VideoFields", "load_spec", "spec_names"]
+__all__ = ["CHECKED", "JOINED", "Expect", "Join", "Source", "Spec", "VideoFields", "load_spec", "spec_names"]
 
 CHECKED = {
     "real files": "this code was run on the published files, and a test holds the counts",
@@ -26,6 +27,9 @@ CHECKED = {
     "fields only": "written from the names of the fields alone: no published file was seen",
 }
 """How far a spec was checked, the surest first."""
+
+JOINED = "_joined"
+"""Field that a record gets where a spec joins two files: whether the second has a row for it."""
 
 _SHIPPED = Path(__file__).parent / "benchmarks"
 
@@ -50,9 +54,11 @@ class VideoFields:
     frames: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a window that is declared twice."""
+        """Refuse a window, or videos, that are declared twice."""
         if self.window and (self.start or self.end):
             raise ValueError("window stands for start and end: declare one or the other")
+        if self.member and self.members:
+            raise ValueError("members stands for member: declare one or the other")
 
     @property
     def window_fields(self) -> tuple[str, ...]:
@@ -76,6 +82,12 @@ class Join:
     reader: str = "auto"
     header: tuple[str, ...] = ()
     unnest: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what a spec's own keys of these names refuse."""
+        if not self.file or not self.on:
+            raise ValueError("file and on are empty. Allowed: a file beside the first, and the field they share")
+        _check_layout(self.reader, self.unnest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,32 +176,70 @@ class Spec:
     source: Source = Source()
 
     def __post_init__(self) -> None:
-        """Refuse a name that is no file name, an unknown reader and an unknown way to unnest."""
+        """Refuse what would fail at the first record, and what would show a model the answer."""
         if self.bench and BENCH_NAME.fullmatch(self.bench) is None:
             raise ValueError(f"bench = {self.bench!r} is not allowed. Allowed: letters, digits, _ and -, 64 at most")
-        if self.reader not in ("auto", *READERS):
-            raise ValueError(f"reader = {self.reader!r} is not allowed. Allowed: auto, {', '.join(READERS)}")
+        _check_layout(self.reader, self.unnest)
         if bool(self.question) == bool(self.question_text):
             raise ValueError("question or question_text: one of the two. Allowed: a field or template, or a fixed text")
-        for step in self.unnest:
-            check_step(step)
+        try:
+            re.compile(self.question_tail)
+        except re.error as reason:
+            raise ValueError(f"question_tail = {self.question_tail!r} is no regular expression: {reason}") from None
+        for _, expression in self._expressions():
+            named(expression)
+        check_leaks(self._seen(), self.leaks, "" if self.gold.kind == "per_choice" else self.gold.field)
+
+    def __hash__(self) -> int:
+        """A hash, so that what is worked out from a spec is kept for it; `where` and `errata` have none."""
+        return hash((self.bench, self.question, self.id))
 
     def needed_fields(self) -> dict[str, str]:
         """Return the fields that some record must have, each with what it is for. Options are counted apart."""
-        uses = {
-            "the question": self.question,
-            "the gold": self.gold.field,
-            "the gold's text": self.gold.text,
-            "the video": self.video.member,
-            "the video's archive": self.video.zip_path if "{" in self.video.zip_path else "",
-            "the id": self.id,
-            "the item id": self.item_id,
-            "the category": self.category,
-            "the duration": self.duration,
+        return {name: use for use, expression in self._expressions() for name in needed(expression)}
+
+    def _seen(self) -> dict[str, tuple[str, ...]]:
+        """What a model sees something of: key to expressions."""
+        options = self.options
+        return {
+            "question": (self.question,),
+            "question_fill": (self.question_fill,),
+            "options": (options.field, *options.fields, options.member, *options.others),
+            "video": self.video.window_fields,
         }
-        uses |= {f"the window ({number})": part for number, part in enumerate(self.video.window_fields, 1)}
-        uses |= {f"the identity ({number})": part for number, part in enumerate(self.identity, 1)}
-        return {name: use for use, expression in uses.items() for name in needed(expression)}
+
+    def _expressions(self) -> list[tuple[str, str]]:
+        """Every expression outside `options`, with what it is for."""
+        gold, video = self.gold, self.video
+        uses = [
+            ("the question", self.question),
+            ("the values in the question", self.question_fill),
+            ("the gold", "" if gold.kind == "per_choice" else gold.field),
+            ("the gold's text", gold.text),
+            ("the video", video.member),
+            ("the video's archive", video.zip_path if "{" in video.zip_path else ""),
+            ("the frames", video.frames),
+            ("the id", self.id),
+            ("the item id", self.item_id),
+            ("the category", self.category),
+            ("the duration", self.duration),
+            ("the subtitles", self.subtitles),
+            ("the group", self.group),
+            ("the join", self.join.on if self.join else ""),
+        ]
+        uses += [("the videos", part) for part in video.members]
+        uses += [("where", part) for part in self.where] + [("mcq_where", part) for part in self.mcq_where]
+        uses += [(f"the window ({number})", part) for number, part in enumerate(video.window_fields, 1)]
+        uses += [(f"the identity ({number})", part) for number, part in enumerate(self.identity, 1)]
+        return uses
+
+
+def _check_layout(reader: str, unnest: Iterable[str]) -> None:
+    """Refuse an unknown reader and an unknown way to unnest."""
+    if reader not in ("auto", *READERS):
+        raise ValueError(f"reader = {reader!r} is not allowed. Allowed: auto, {', '.join(READERS)}")
+    for step in unnest:
+        check_step(step)
 
 
 def spec_names() -> list[str]:
@@ -208,9 +258,10 @@ def load_spec(name: str, folder: Path = Path()) -> Spec:
     else:
         path = _SHIPPED / f"{name}.toml"
         if name not in spec_names():
-            close = difflib.get_close_matches(name, spec_names(), 1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            close = " or ".join(map(repr, difflib.get_close_matches(name, spec_names(), 3)))
+            hint = f" Did you mean {close}?" if close else ""
             raise SpecError(
-                f"no spec is called {name!r}.{hint} Allowed: {', '.join(spec_names())}, or the path of a .toml file"
+                f"no spec is called {name!r}.{hint} Allowed: one of the {len(spec_names())} that benchcheck benchmarks "
+                "lists, or the path of a .toml file"
             )
     return from_table(Spec, read_toml(path, SpecError), str(path), SpecError)

@@ -1,0 +1,73 @@
+"""A second annotation file laid beside the first, record by record, such as one with the answers.
+
+The second file is held in memory whole, as one dict per record; the first streams past it. The answer files that were
+seen have 10,002 records at most (559 kB). A file per folder stays in memory until the last record has passed.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from benchcheck.errors import InputError
+from benchcheck.pool.fields import shown, text_of, value_of
+from benchcheck.pool.readers import Layout, Record, read_records
+from benchcheck.pool.specs import JOINED, Join
+
+__all__ = ["Partners"]
+
+
+class Partners:
+    """The records of a spec's second file, or files: one lies beside each file of the first kind."""
+
+    def __init__(self, join: Join, file: Path | None = None) -> None:
+        """Take what a spec declares; `file` replaces the file beside the first, for all of them."""
+        self.join = join
+        self.file = file
+        self._tables: dict[Path, dict[str, Record]] = {}
+        self._unmet: dict[Path, set[str]] = {}
+
+    @property
+    def files(self) -> list[Path]:
+        """The second files that were read so far."""
+        return list(self._tables)
+
+    @property
+    def unmet(self) -> int:
+        """Records of the second files that no record of the first asked for so far."""
+        return sum(map(len, self._unmet.values()))
+
+    def lay(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Give every record its partner's fields, where it has none of that name itself.
+
+        A record without a partner passes as it is; the field `_joined` says so.
+
+        Raises:
+            InputError: a second file is missing or no annotation file, or a record of it has no key or another's.
+        """
+        for record in records:
+            path = self.file or record.file.parent / self.join.file
+            if path not in self._tables:
+                self._tables[path] = self._read(path, record)
+                self._unmet[path] = set(self._tables[path])
+            key = text_of(value_of(record.values, self.join.on))
+            partner = self._tables[path].get(key)
+            self._unmet[path].discard(key)
+            values = {**(partner.values if partner else {}), **record.values, JOINED: partner is not None}
+            yield Record(values, record.file, record.place, record.row)
+
+    def _read(self, path: Path, first: Record) -> dict[str, Record]:
+        """Read a second file, by key."""
+        join, name = self.join, self.join.key or self.join.on
+        if not path.is_file():
+            cure = f"put it beside {first.file.name}, or name it: join in the [[pool]] entry"
+            raise InputError(f"{path}: no such file, and the spec joins it on {join.on!r}. Cure: {cure}")
+        found: dict[str, Record] = {}
+        for record in read_records(path, Layout(reader=join.reader, header=join.header, unnest=join.unnest)):
+            key = text_of(value_of(record.values, name))
+            if not key:
+                has = ", ".join(map(repr, list(record.values)[:30]))
+                raise InputError(f"{record.where}: no {name!r} to join it by. Its fields: {has}. Cure: join.key")
+            if key in found:
+                cure = "one record per key; a template such as '{video}_{qid}' can be a key"
+                raise InputError(f"{record.where}: {name} = {shown(key)} is that of {found[key].place}. Cure: {cure}")
+            found[key] = record
+        return found

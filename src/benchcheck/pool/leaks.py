@@ -1,0 +1,40 @@
+"""Fields that give the answer away, and the refusal to make what a model sees of them. Pure.
+
+Annotators keep beside a question why the answer is right and when it is seen. A question, an option or a window made of
+such a field would turn a benchmark into a reading test, and nothing downstream could tell.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from benchcheck.pool.fields import named
+
+__all__ = ["LEAKS", "check_leaks"]
+
+LEAKS = frozenset({
+    "reasoning", "reasoning_steps", "reasoning_process", "explanation", "explaination", "explanations", "rationale",
+    "chain_of_thought", "cot", "solution", "clue", "clues", "clue_intervals", "clue_interval", "relevant_windows",
+    "relevant_clip_ids", "saliency_scores", "time_reference", "evidence", "evidences", "evidence_span",
+    "evidence_spans", "evidence_intervals", "evidence_time", "gt_time_interval", "gt_interval", "gt_window",
+    "gt_windows", "gt_span", "gt_spans", "answer_span", "answer_time", "answer_timestamp", "grounding", "target_time",
+    "accurate_start", "accurate_end", "scoring_points", "answer_act",
+})  # fmt: skip
+"""Names, in lower case, that mean nothing else in the benchmarks that were seen (MINERVA's `reasoning`, CG-Bench's
+`clue_intervals`, QVHighlights' `relevant_windows`, LVBench's `time_reference`, MVBench's `accurate_start`, …)."""
+
+
+def check_leaks(shown: Mapping[str, Iterable[str]], leaks: Iterable[str], gold: str) -> None:
+    """Refuse a spec that shows what it should not.
+
+    `shown` has the expressions of each key that a model sees something of; `leaks` are the spec's own names.
+
+    Raises:
+        ValueError: one of them names a leak, or the question names the gold's field.
+    """
+    known = LEAKS | {name.lower() for name in leaks}
+    for key, expressions in shown.items():
+        for name in (name for expression in expressions for name in named(expression)):
+            parts = {name.lower(), *name.lower().split(".")}
+            if parts & known:
+                raise ValueError(f"{key} names {name!r}, which gives the answer away. Allowed: fields without it")
+            if key == "question" and gold and name == gold:
+                raise ValueError(f"question names {name!r}, which is the gold. Allowed: fields without the answer")
