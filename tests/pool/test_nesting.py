@@ -66,8 +66,8 @@ PAIR = [{"basic": {"q": 1, "video": "own"}, "halluc": {"q": 2}, "type": "t", "vi
             PAIR,
             ["flatten", "split:basic,halluc"],
             [
-                {"_key": "basic", "_i": 0, "type": "t", "video": "own", "q": 1},
-                {"_key": "halluc", "_i": 1, "type": "t", "video": "outer", "q": 2},
+                PAIR[0] | {"_key": "basic", "_i": 0, "video": "own", "q": 1},
+                PAIR[0] | {"_key": "halluc", "_i": 1, "q": 2},
             ],
         ),
         ({"k": {"_key": "own", "_i": 9}}, ["values"], [{"_key": "own", "_i": 9}]),

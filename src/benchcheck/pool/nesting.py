@@ -20,7 +20,7 @@ STEPS = {
     "get:<path>": "what stands below a path such as `data.items`",
     "each:<field>": "the members of a list, or of a dict of records, below a field; the fields around it stay visible",
     "each?:<field>": "the same where the record has the field, else the record itself",
-    "split:<a>,<b>": "one record per named field: `_key` is its name, the fields around them stay visible",
+    "split:<a>,<b>": "one record per named field: `_key` is its name, all fields of the whole stay visible",
 }
 """Every step and what it gives."""
 
@@ -162,8 +162,7 @@ def _split(node: _Node, name: str) -> Iterator[_Node]:
     missing = [part for part in names if not isinstance(node.value, dict) or part not in node.value]
     if missing:
         raise ValueError(f"unnest = 'split:{name}': no {missing[0]!r} in {_outline(node.value)}")
-    around = {key: value for key, value in node.value.items() if key not in names}
-    yield from (node.child(node.value[part], around, _key=part, _i=place) for place, part in enumerate(names))
+    yield from (node.child(node.value[part], node.value, _key=part, _i=place) for place, part in enumerate(names))
 
 
 _KINDS = {
