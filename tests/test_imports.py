@@ -45,8 +45,8 @@ COMMANDS = {
     "cli.running",
     "cli.studies",
 }
-DOORS = COMMANDS | {"demo.walk", "__init__", "__main__"}
-PRIVATE_TO_DOORS = COMMANDS | {"demo.walk", "console", "__main__"}
+DOORS = COMMANDS | {"check_table", "demo.walk", "__init__", "__main__"}
+PRIVATE_TO_DOORS = COMMANDS | {"check_table", "demo.walk", "console", "__main__"}
 OWN_ROOM = {"pool.items": "items", "screen.answers": "answers"}
 
 INPUT_AND_OUTPUT = {

@@ -129,6 +129,7 @@ def test_a_shortcut_by_hand() -> None:
     assert found.p_above == pytest.approx(math.erfc(found.deviation / math.sqrt(2)) / 2)
     assert found.p_other == pytest.approx(2 * found.p_above)
     assert Shortcut(0.0, 10, 2.5, 1.875).p_above > 0.96
+    assert (found.share, Shortcut(0.0, 0, 0.0, 0.0).share) == (0.9, None)
 
 
 def test_a_rule_that_prefers_nothing_shows_nothing() -> None:

@@ -1,10 +1,14 @@
 """Commands on the pool: annotation files become items, and what is in them."""
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from benchcheck.cli.options import MAKING, StudyFolder, app
+from benchcheck.errors import RunError
 
-__all__ = ["pool_app", "pool_build"]
+__all__ = ["pool_app", "pool_build", "pool_check"]
 
 pool_app = typer.Typer(help="Annotation files become items.")
 app.add_typer(pool_app, name="pool", rich_help_panel=MAKING)
@@ -23,3 +27,35 @@ def pool_build(study: StudyFolder) -> None:
         warn(text)
     print(f"{summary.rows} items, {summary.mcq} of them multiple-choice")
     note(f"Next: benchcheck frames extract {study}, then benchcheck screen {study}")
+
+
+@pool_app.command("check")
+def pool_check(
+    study: StudyFolder,
+    bench: Annotated[list[str] | None, typer.Option(help="Benchmark to show; may be given several times.")] = None,
+    as_json: Annotated[
+        str, typer.Option("--json", metavar="FILE", help="Write all figures as JSON; - is standard output, alone.")
+    ] = "",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 on blocking issues, drift, changed files or repeats.")
+    ] = False,
+) -> None:
+    """Say what the pool shows about each benchmark without any model: letters, lengths, repeats, overlaps."""
+    from benchcheck.check_table import check_json, check_shown, write_check
+    from benchcheck.console import note, tell
+    from benchcheck.pool.check import check_pool
+    from benchcheck.study import Study
+
+    check = check_pool(Study.open(study))
+    check = check.named(bench) if bench else check
+    if as_json == "-":
+        print(check_json(check))
+    else:
+        for shown in check_shown(check):
+            tell(shown)
+    if as_json and as_json != "-":
+        write_check(check, Path(as_json))
+        note(f"{as_json} written")
+    if strict and check.faults:
+        more = "; …" if len(check.faults) > 5 else ""
+        raise RunError(f"{len(check.faults)} faults: {'; '.join(check.faults[:5])}{more}")

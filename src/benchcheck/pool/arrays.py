@@ -27,17 +27,22 @@ __all__ = ["ABOVE", "UNKNOWN", "PoolArrays", "combined", "read_arrays"]
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 ABOVE, UNKNOWN = 1, 2
-"""Kinds of options: one about the other options, and one that says nothing."""
+"""Kinds of options: one that speaks of the others (`all of the above`, `neither`), and one that says nothing."""
 
 _NEEDED = (
     *("item_id", "bench", "question", "options", "gold", "format", "video_key"),
     *("start", "end", "category", "issues"),
 )
 """Columns that pools of every layout have."""
-_ABOVE = re.compile(r"(?:all|none|both|neither|any|either) (?:of )?(?:the )?(?:above|these|other)\b")
+_ABOVE = re.compile(
+    r"(?:none|neither|both|all|either)(?: of (?:these|them|the options))?\W*$|"
+    r".*\b(?:all|none|both|neither|any|either)(?: of)?(?: the)? above\b"
+)
 _UNKNOWN = re.compile(
-    r"(?:not sure|unsure|unknown|(?:i )?(?:do not|don['\u2019]t) know|(?:can ?not|can['\u2019]t) (?:be )?"
-    r"(?:determined?|tell|told|say)|not (?:specified|mentioned|stated|clear)|unclear|not enough information)\b"
+    r"(?:it is |it['\u2019]s |i |i am |i['\u2019]m |we )?"
+    r"(?:not sure|unsure|unknown|unclear|not clear|(?:do not|don['\u2019]t) know)\b|"
+    r"(?:it |i |we )?(?:cannot|can not|can['\u2019]t) (?:be )?(?:determined?|tell|told|say|said|answered?)\b|"
+    r"(?:not enough|insufficient) (?:information|context|evidence)\b|not (?:specified|mentioned|stated|given|shown)\b"
 )
 
 
@@ -223,7 +228,7 @@ def _seconds(study: Study, column: str) -> Numbers:
 
 def _kind(text: str) -> int:
     """Bits of a folded option's kind."""
-    return ABOVE * bool(_ABOVE.search(text)) + UNKNOWN * bool(_UNKNOWN.search(text))
+    return ABOVE * bool(_ABOVE.match(text)) + UNKNOWN * bool(_UNKNOWN.match(text))
 
 
 def _asked(question: Numbers, offsets: Numbers, option: Numbers) -> Numbers:

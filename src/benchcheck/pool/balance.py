@@ -89,6 +89,11 @@ class Shortcut:
     """Sum of the credits' variances under chance."""
 
     @property
+    def share(self) -> float | None:
+        """Accuracy; None without items."""
+        return self.hits / self.n if self.n else None
+
+    @property
     def deviation(self) -> float:
         """Credit above chance in standard deviations; 0 where the rule never prefers an option."""
         return (self.hits - self.expected) / math.sqrt(self.variance) if self.variance > 1e-9 else 0.0

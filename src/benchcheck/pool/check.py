@@ -4,6 +4,7 @@ import csv
 import difflib
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from typing import Any
 
 from benchcheck.errors import StudyError, UsageError
 from benchcheck.pool.arrays import read_arrays
-from benchcheck.pool.balance import expected_letters, holm
+from benchcheck.pool.balance import Shortcut, expected_letters, holm
 from benchcheck.pool.figures import BenchFigures, Overlap, bench_figures, overlaps, repeats
 from benchcheck.pool.issues import ISSUES
 from benchcheck.screen.prompts import LETTERS
@@ -77,6 +78,11 @@ class BenchCheck:
         return letters.index(max(letters)) if letters else 0
 
     @property
+    def majority_letter(self) -> str:
+        """That letter, empty where there is none."""
+        return _letter(self.majority) if self.figures.mcq else ""
+
+    @property
     def majority_acc(self) -> float | None:
         """Accuracy of always answering that letter."""
         return self.figures.letters[self.majority] / self.figures.mcq if self.figures.mcq else None
@@ -115,15 +121,15 @@ class BenchCheck:
             "letters_expected": dict(
                 zip(map(_letter, range(26)), expected_letters(found.sizes, len(letters)), strict=False)
             ),
-            "letters_chi_square": found.letter_test.statistic if found.letter_test.p else None,
+            "letters_chi_square": found.letter_test.statistic if math.isfinite(found.letter_test.statistic) else None,
             "letters_df": found.letter_test.df,
-            "majority_letter": _letter(self.majority) if found.mcq else "",
+            "majority_letter": self.majority_letter,
             "majority_acc": self.majority_acc,
         }
         for name in _TESTS[1:]:
-            rule = getattr(found, name)
+            rule: Shortcut = getattr(found, name)
             band = wilson(rule.hits, rule.n)
-            values = (band.share, band.low, band.high) if rule.n else (None, None, None)
+            values = (rule.share, band.low, band.high) if rule.n else (None, None, None)
             row |= dict(zip((f"{name}_acc", f"{name}_low", f"{name}_high"), values, strict=True))
         for name in _TESTS:
             row |= {f"{name}_p": self.raw[name], f"{name}_p_adjusted": self.adjusted.get(name)}
@@ -156,6 +162,20 @@ class PoolCheck:
     overlaps: tuple[dict[str, Any], ...]
     tests: int
     """How many p-values were adjusted together."""
+
+    def row(self) -> dict[str, Any]:
+        """The check as JSON, without findings."""
+        return {
+            "pool": str(self.pool),
+            "items": sum(bench.items for bench in self.benches),
+            "mcq": sum(bench.figures.mcq for bench in self.benches),
+            "alpha": ALPHA,
+            "correction": "holm",
+            "tests": self.tests,
+            "benches": [bench.row() for bench in self.benches],
+            "overlaps": list(self.overlaps),
+            "faults": self.faults,
+        }
 
     @property
     def faults(self) -> list[str]:
@@ -233,6 +253,7 @@ def _pair(pair: Overlap, names: Sequence[str]) -> dict[str, Any]:
     return {
         "one": names[pair.one],
         "other": names[pair.other],
+        "questions": pair.questions,
         "one_items": pair.one_items,
         "other_items": pair.other_items,
         "one_gold_in_other": pair.gold_in_other,

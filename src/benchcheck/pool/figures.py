@@ -147,7 +147,7 @@ class Repeats:
     any_video: Numbers
     """Whatever the video."""
     elsewhere: Numbers
-    """Items whose question and options another benchmark has, whatever the video; all of them are counted."""
+    """Items whose question and options another benchmark has: their rows, each one's question, how many questions."""
 
 
 def repeats(pool: PoolArrays) -> Repeats:
@@ -175,7 +175,7 @@ def _again(group: Numbers) -> tuple[npt.NDArray[np.bool_], Numbers]:
 
 
 def _shared(pool: PoolArrays) -> tuple[Numbers, Numbers, int]:
-    """Items that have their question and options in another benchmark too: rows, question numbers, how many these are."""
+    """Items whose question and options another benchmark has: their rows, each one's question, how many questions."""
     rows = np.flatnonzero(pool.asked >= 0)
     asked = pool.asked[rows]
     ids, place = np.unique(asked, return_inverse=True)
@@ -192,6 +192,8 @@ class Overlap:
 
     one: int
     other: int
+    questions: int
+    """Distinct questions, with their options, in common."""
     one_items: int
     """Items of the first whose question and options the second has."""
     other_items: int
@@ -205,18 +207,24 @@ def overlaps(pool: PoolArrays) -> list[Overlap]:
     count = len(pool.benches)
     rows, place, shared = _shared(pool)
     bench, unkeyed_rows = pool.bench[rows], pool.gold_text[rows] < 0
-    items, without = np.zeros((count, count)), np.zeros((count, count))
+    same, items, without = (np.zeros((count, count)) for _ in range(3))
     for start in range(0, shared, _BLOCK):
         here = (place >= start) & (place < start + _BLOCK)
         at = bench[here] * _BLOCK + place[here] - start
         shape, cells = (count, _BLOCK), count * _BLOCK
         all_, unkeyed = np.bincount(at, minlength=cells), np.bincount(at[unkeyed_rows[here]], minlength=cells)
         has, keyed = (all_ > 0).reshape(shape).astype(float), (all_ > unkeyed).reshape(shape).astype(float)
+        same += has @ has.T
         items += all_.reshape(shape).astype(float) @ has.T
         without += unkeyed.reshape(shape).astype(float) @ keyed.T
     found = [
-        Overlap(one, other, *(int(table[at]) for table in (items, without) for at in ((one, other), (other, one))))
+        Overlap(
+            one,
+            other,
+            int(same[one, other]),
+            *(int(table[at]) for table in (items, without) for at in ((one, other), (other, one))),
+        )
         for one, other in zip(*(part.tolist() for part in np.triu_indices(count, 1)), strict=True)
         if items[one, other]
     ]
-    return sorted(found, key=lambda pair: (-max(pair.one_items, pair.other_items), pair.one, pair.other))
+    return sorted(found, key=lambda pair: (-pair.questions, pair.one, pair.other))

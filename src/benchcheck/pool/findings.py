@@ -1,0 +1,115 @@
+"""What a check of a pool comes to, in sentences, the ones that matter most first. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchcheck.pool.balance import Shortcut
+from benchcheck.pool.check import ALPHA, DECLARED, BenchCheck, PoolCheck
+from benchcheck.pool.issues import ISSUES
+from benchcheck.screen.statistics import wilson
+
+__all__ = ["CODES", "Finding", "findings"]
+
+CODES = (
+    *("files", "drift", "blocked", "letters", "longest", "shortest", "option_prior"),
+    *("gold_elsewhere", "wrong_gold", "repeats", "shared"),
+)
+"""Kinds of findings. Where a kind stands says what it puts in doubt: the figures, the screening, the scores."""
+_WRONG = ("other_gold", "index_text_contradict", "duplicate_gold")
+"""Issue codes under which the keyed option is wrong, or not the only right one."""
+_RULES = {
+    "longest": "the longest option",
+    "shortest": "the shortest option",
+    "option_prior": "the option whose text is right most often in other items",
+}
+_RANKS = {"files": 0, "drift": 1, "blocked": 2, "letters": 3, "longest": 3, "shortest": 3, "option_prior": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence about one benchmark. `size` orders findings of one rank: a share of its items, or points."""
+
+    bench: str
+    code: str
+    size: float
+    text: str
+
+    def row(self) -> dict[str, Any]:
+        """The finding as JSON."""
+        return {"bench": self.bench, "code": self.code, "size": self.size, "text": self.text}
+
+
+def findings(check: PoolCheck) -> list[Finding]:
+    """Return all findings: changed files, drift, items that block, then what is beyond chance, then what is twice."""
+    found = [finding for bench in check.benches for finding in _of_bench(bench)]
+    found += _of_pairs(check)
+    return sorted(found, key=lambda finding: (_RANKS.get(finding.code, 4), -finding.size, finding.bench, finding.code))
+
+
+def _of_bench(bench: BenchCheck) -> Iterator[Finding]:
+    """Findings about one benchmark alone."""
+    moved = [f"{path} ({state})" for path, state in bench.files.items() if state != "same"]
+    if moved:
+        text = f"changed since the build: {', '.join(moved)}. Figures are those of the files before"
+        yield Finding(bench.bench, "files", 1.0, text)
+    if bench.drift:
+        yield Finding(bench.bench, "drift", 1.0, bench.drift)
+    for code, count in bench.blocked.items():
+        if code not in DECLARED:
+            text = f"{count:,} of {bench.items:,} items not screened: {code} ({ISSUES[code].meaning})"
+            yield Finding(bench.bench, "blocked", count / bench.items, text)
+    yield from _beyond_chance(bench)
+    wrong = {code: bench.issues[code] for code in _WRONG if bench.issues[code]}
+    if wrong:
+        listed = ", ".join(f"{code} {count:,}" for code, count in wrong.items())
+        text = f"golds that are wrong or not the only right one: {listed} (docs/issue-codes.md)"
+        yield Finding(bench.bench, "wrong_gold", sum(wrong.values()) / bench.items, text)
+    if bench.repeats:
+        other = f", {bench.other_gold:,} of them with another gold" if bench.other_gold else ""
+        text = f"{bench.repeats:,} items repeat an earlier one: question, options, video and window{other}"
+        yield Finding(bench.bench, "repeats", bench.repeats / bench.items, text)
+
+
+def _beyond_chance(bench: BenchCheck) -> Iterator[Finding]:
+    """What the letters, the lengths and the texts of options show about the right one."""
+    found = bench.figures
+    chance, top = found.chance or 0.0, bench.majority_acc or 0.0
+    if bench.marked("letters"):
+        test = found.letter_test
+        text = (
+            f"{_percent(top)} of the right answers are {bench.majority_letter}, chance {_percent(chance)}; "
+            f"chi-square {test.statistic:,.0f} with {test.df} degrees of freedom, p < {ALPHA}"
+        )
+        yield Finding(bench.bench, "letters", top - chance, text)
+    for code, name in _RULES.items():
+        if bench.marked(code):
+            rule: Shortcut = getattr(found, code)
+            band = wilson(rule.hits, rule.n)
+            advice = ": leaving it out helps" if band.share < chance else ""
+            text = (
+                f"{name} is right in {_percent(band.share)} ({_percent(band.low)} to {_percent(band.high)}), "
+                f"chance {_percent(chance)}, p < {ALPHA}{advice}"
+            )
+            yield Finding(bench.bench, code, abs(band.share - chance), text)
+
+
+def _of_pairs(check: PoolCheck) -> Iterator[Finding]:
+    """What two benchmarks have in common; said of the one of which the larger share is in the other."""
+    items = {bench.bench: bench.items for bench in check.benches}
+    for pair in check.overlaps:
+        sides = [("one", "other"), ("other", "one")]
+        for mine, its in sides:
+            count = pair[f"{mine}_gold_in_{its}"]
+            if count and pair[mine] in items:
+                text = f"{count:,} items without a gold have one in {pair[its]}: same question, same options"
+                yield Finding(pair[mine], "gold_elsewhere", count / items[pair[mine]], text)
+        shares = {side: pair[f"{side}_items"] / items.get(pair[side], 10**9) for side, _ in sides}
+        mine, its = max(sides, key=lambda side: shares[side[0]])
+        text = f"{pair[f'{mine}_items']:,} items have their question and options in {pair[its]} too"
+        yield Finding(pair[mine], "shared", shares[mine], text)
+
+
+def _percent(share: float) -> str:
+    """A share with one decimal."""
+    return f"{100 * share:.1f} %"
