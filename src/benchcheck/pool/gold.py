@@ -101,16 +101,15 @@ _PLACES = tuple(MappedGold(place) for place in range(MAX_OPTIONS))
 
 
 def _at_once(kind: str, value: str, raw: RawOptions) -> int | None:
-    """The place of a gold as nearly all are: one of the letters of a plain list, or exactly one option's text."""
-    if kind == "letter" and len(value) == 1 and not raw.labels:
-        place = LETTERS.find(value)
-        count = len(raw.kept)
-        if 0 <= place < count == len(raw.values) and (raw.run or not any(letter for letter, _ in raw.parts)):
-            return place
+    """The place of a gold as nearly all are: a letter of a plain list, or exactly one option's text."""
     if kind == "text" and raw.texts.count(value) == 1:
         place = raw.texts.index(value)
         return place if place < MAX_OPTIONS and place in raw.kept else None
-    return None
+    if len(value) != 1 or kind not in ("letter", "auto") or raw.labels:
+        return None
+    place = LETTERS.find(value)
+    plain = 0 <= place < len(raw.kept) == len(raw.values) and (raw.run or not any(letter for letter, _ in raw.parts))
+    return place if plain and (kind == "letter" or all(len(text.strip()) > 1 for text in raw.bare)) else None
 
 
 def _is_hidden(text: str, raw: RawOptions) -> bool:
