@@ -56,8 +56,10 @@ class InputError(UsageError):
 
 
 class DamagedFileError(InputError):
-    """An annotation file that breaks while it is read, whatever a spec says of it: cut off, damaged, hostile, or a
-    web page, a pointer or an archive under its name. The command was right, so its exit code is that of a failed run.
+    """An annotation file that breaks while it is read, whatever a spec says of it: cut off, damaged or hostile.
+
+    So is a web page, a pointer or an archive under an annotation file's name. The command was right, so its exit code
+    is that of a failed run.
     """
 
     exit_code = 1

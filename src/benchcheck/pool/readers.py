@@ -1,44 +1,48 @@
 """Readers: annotation files as records, one at a time. A file that is not what it claims is one line, not a traceback.
 
-CSV, TSV, JSON lines and Parquet are streamed (48 MB of JSON lines: no memory to speak of). A JSON document is read
-whole, as its format demands: 4 to 5 times its size in memory (48 MB: 242 MB), so over 1 GB it has to be JSON lines.
+Everything is streamed, JSON documents too, as long as `unnest` begins with what takes their root apart (`jsontext`).
+Where it does not, the document is held whole, at 4 to 5 times its size.
 """
 
+import contextlib
 import csv
-import glob
-import json
-import re
-from collections.abc import Callable, Iterator, Sequence
+import datetime as dt
+import decimal
+import io
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NoReturn
 
-from benchcheck.errors import InputError
+from benchcheck.errors import DamagedFileError, InputError
 from benchcheck.pool.fields import shown
-from benchcheck.pool.nesting import root_records, unnest
+from benchcheck.pool.finding import below, find_files
+from benchcheck.pool.jsontext import Fault, Window, is_lines, parse, stream
+from benchcheck.pool.nesting import unnest
+from benchcheck.pool.sources import MAX_LINE, PARQUET, READABLE, Origin, blocks, decoded, lines, members, named, texts
 
-__all__ = ["READERS", "Layout", "Record", "find_files", "read_records"]
+__all__ = ["READERS", "Layout", "Record", "find_files", "read_records", "stem"]
 
-MAX_DOCUMENT = 1 << 30
-"""Bytes of a JSON document."""
-MAX_LINE = 64 << 20
-"""Bytes of a line. The longest seen in a real file is under 1 MB."""
-_HEAD = 1 << 16
-"""Bytes that are looked at before a file is read as text."""
 _BATCH = 1_000
 """Parquet rows in memory at a time."""
+_BATCH_OF_BYTES = 20
+"""The same where a column holds bytes: images, clips."""
+_MAX_PARQUET = 1 << 30
+"""Bytes of a Parquet file in an archive, which has to be unpacked whole."""
 
-_MAGIC = {
-    b"PAR1": "a Parquet file. Cure: name it .parquet, or set reader = 'parquet'",
-    b"PK\x03\x04": "a zip archive. Cure: unpack it",
-    b"\x1f\x8b": "a gzip archive. Cure: gunzip it",
-    b"7z\xbc\xaf": "a 7z archive. Cure: unpack it",
-    b"%PDF": "a PDF document. Cure: give the annotation file itself",
-    b"\xff\xfe": "UTF-16 text. Cure: save it as UTF-8",
-    b"\xfe\xff": "UTF-16 text. Cure: save it as UTF-8",
-    b"version https://git-lfs": "a Git LFS pointer, not the file. Cure: git lfs pull",
+_CURES = {
+    ".xlsx": "save the sheet as CSV (UTF-8)",
+    ".xls": "save the sheet as CSV (UTF-8)",
+    ".ods": "save the sheet as CSV (UTF-8)",
+    ".pkl": "save it as JSON lines; to read a pickle is to run the code in it",
+    ".pickle": "save it as JSON lines; to read a pickle is to run the code in it",
+    ".tar": "unpack it, or pack it as .zip",
+    ".tgz": "unpack it, or pack it as .zip",
+    ".7z": "unpack it, or pack it as .zip",
+    ".rar": "unpack it, or pack it as .zip",
+    ".arrow": "save it as Parquet",
 }
-_PARQUET = b"PAR1"
+"""What to do with files that nothing reads, by suffix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,268 +90,283 @@ _Rows = Iterator[tuple[str, Any]]
 """Places and what stands there."""
 
 
-def find_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the files that paths and glob patterns name, relative to `folder`: in the order given, a pattern sorted.
-
-    Raises:
-        InputError: one names nothing, or a folder.
-    """
-    found: dict[Path, None] = {}
-    for pattern in patterns:
-        path = folder / Path(pattern).expanduser()
-        try:
-            if path.is_dir():
-                cure = f"name its files, such as {pattern.rstrip('/')}/*.jsonl"
-                raise InputError(f"{path}: this is a folder. Cure: {cure}")
-            matches = [path] if path.is_file() else _matches(folder, str(Path(pattern).expanduser()))
-        except OSError as reason:
-            raise InputError(f"{path}: not readable: {reason.strerror}. Cure: check the path") from None
-        if not matches:
-            raise InputError(f"{path}: no such file. {_contents(path.parent)}")
-        found |= dict.fromkeys(matches)
-    return list(found)
-
-
-def _matches(folder: Path, pattern: str) -> list[Path]:
-    """Files that a pattern matches; the folder's own name is never read as a pattern."""
-    whole = pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(folder))) / pattern)
-    return sorted(path for path in map(Path, glob.glob(whole, recursive=True)) if path.is_file())
-
-
-def _contents(folder: Path) -> str:
-    """What lies in a folder, for a message."""
-    if not folder.is_dir():
-        return (
-            f"There is no folder {folder} either" if not glob.has_magic(str(folder)) else "The pattern matches nothing"
-        )
-    names = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir() if not path.name.startswith("."))
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"{folder} holds: {', '.join(names[:10]) + more}" if names else f"{folder} is empty"
-
-
 def read_records(path: Path, layout: Layout = Layout()) -> Iterator[Record]:
-    """Read a file's records.
+    """Read the records of a file, of the members of a zip archive, or of the files of a folder.
 
     Raises:
-        InputError: one line with the file, the place, what was found, what is allowed and the cure.
+        InputError: it is not there, nothing reads it, or it is not what the layout says; one line with the file, the
+            place, what was found, what is allowed and the cure.
+        DamagedFileError: nothing could be read from it, whatever the layout says; one line, too.
     """
+    files = below(path, layout.members) if path.is_dir() else [path]
+    for file in files:
+        yield from _of_file(file, layout)
+
+
+def _of_file(path: Path, layout: Layout) -> Iterator[Record]:
+    """The records of one file on disk."""
     count = 0
     try:
-        reader = READERS[layout.reader if layout.reader != "auto" else _by_name(path)]
-        for place, values in reader(path, layout):
-            if not isinstance(values, dict):
-                raise InputError(f"{path}: {place} is {shown(values)}. Allowed: a record with named fields")
-            yield Record({str(key): value for key, value in values.items()}, path, place, count)
-            count += 1
+        with contextlib.closing(_origins(path, layout)) as origins:
+            for origin in origins:
+                for place, values in _rows(origin, layout):
+                    yield Record(values, path, place, count, origin.inside)
+                    count += 1
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as reason:
+        raise InputError(f"{path}: not readable: {reason.strerror}. Cure: check the path and its permissions") from None
     except OSError as reason:
-        raise InputError(
-            f"{path}: not readable: {reason.strerror or reason}. Cure: check the path and its permissions"
+        raise DamagedFileError(
+            f"{path}: not readable after record {count}: {reason.strerror or reason}. Cure: check the disk, or copy "
+            "the file again"
         ) from None
     if not count:
         raise InputError(f"{path}: no record in it. Cure: give a file with at least one record")
 
 
-def _by_name(path: Path) -> str:
-    """Reader for a file's suffix."""
-    readers = {
-        ".json": "json",
-        ".jsonl": "jsonl",
-        ".ndjson": "jsonl",
-        ".csv": "csv",
-        ".tsv": "tsv",
-        ".parquet": "parquet",
-    }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
+def _origins(path: Path, layout: Layout) -> Generator[Origin]:
+    """A file, or the members of a zip archive."""
+    if path.suffix.lower() == ".zip":
+        yield from members(path, layout.members)
+    else:
+        yield named(path)
+
+
+def _rows(origin: Origin, layout: Layout) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The records of one origin, each with its place; it is closed at the end, or where a fault ends it."""
+    with origin.opened:
+        for place, values in _reader(origin, layout)(origin, layout):
+            if not isinstance(values, dict):
+                raise InputError(f"{origin.name}: {place} is {shown(values)}. Allowed: a record with named fields")
+            yield place, values
+
+
+def _reader(origin: Origin, layout: Layout) -> Callable[[Origin, Layout], _Rows]:
+    """The layout's reader, else that of the suffix."""
+    name = READABLE.get(origin.suffix) if layout.reader == "auto" else layout.reader
+    if name is None or origin.suffix in _CURES:
+        what = repr(origin.suffix) if origin.suffix else "a name without suffix"
+        cure = f". Cure: {_CURES[origin.suffix]}" if origin.suffix in _CURES else ""
         raise InputError(
-            f"{path}: nothing reads {path.suffix or 'a name without suffix'!r}. Allowed: {', '.join(readers)}"
+            f"{origin.name}: nothing reads {what}. Allowed: {', '.join(READABLE)}, each also as .gz, in a .zip or a "
+            f"folder{cure}"
         )
-    return reader
+    return READERS[name]
 
 
-def _check_head(path: Path) -> None:
-    """Refuse what is no text at all: empty, an archive, a web page, a pointer, binary.
-
-    Raises:
-        InputError: with what it is and the cure.
-    """
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-    if not head.removeprefix(b"\xef\xbb\xbf").strip():
-        raise InputError(f"{path}: the file is empty. Cure: give a file with at least one record")
-    for magic, what in _MAGIC.items():
-        if head.startswith(magic):
-            raise InputError(f"{path}: this is {what}")
-    if re.match(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|\?xml)", head, re.IGNORECASE):
-        raise InputError(f"{path}: this is a web page, not annotations. Cure: download the raw file")
-    if b"\0" in head:
-        raise InputError(f"{path}: this is a binary file (a NUL byte at {head.index(0)}). {_ALLOWED}")
-
-
-_ALLOWED = "Allowed: UTF-8 text as JSON, JSON lines, CSV or TSV, and Parquet"
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """A text file's lines with their numbers from 1, line ends kept, the byte order mark dropped."""
-    with path.open("rb") as file:
-        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
-            if len(line) > MAX_LINE:
-                raise InputError(f"{path}: line {number} is longer than {MAX_LINE >> 20} MB. Cure: one record a line")
-            if b"\0" in line:
-                raise InputError(f"{path}: line {number} holds a NUL byte: damaged or binary. {_ALLOWED}")
-            yield number, _decoded(path, line, number)
-
-
-def _decoded(path: Path, data: bytes, first_line: int = 1) -> str:
-    """UTF-8 bytes as text, a byte order mark at the start of the file dropped."""
-    try:
-        return data.decode("utf-8-sig" if first_line == 1 else "utf-8")
-    except UnicodeDecodeError as reason:
-        line = first_line + data.count(b"\n", 0, reason.start)
-        what = f"byte {data[reason.start]:#04x} is not UTF-8 ({reason.reason})"
-        raise InputError(f"{path}: line {line}: {what}. Cure: save the file as UTF-8") from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; a key that is there twice would lose a value in silence."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice!r} is there twice in one object")
-    return found
-
-
-def _parse(text: str) -> Any:
-    """Parse JSON. NaN, which pandas writes for a missing value, is null."""
-    numbers = {"NaN": None, "Infinity": float("inf"), "-Infinity": float("-inf")}
-    return json.loads(text, object_pairs_hook=_object, parse_constant=numbers.__getitem__)
-
-
-def _read_json(path: Path, layout: Layout) -> _Rows:
+def _read_json(origin: Origin, layout: Layout) -> _Rows:
     """A JSON document; JSON lines in a file named .json are read as such (Social-IQ 2.0)."""
-    _check_head(path)
-    if path.stat().st_size > MAX_DOCUMENT:
-        raise InputError(
-            f"{path}: over {MAX_DOCUMENT >> 30} GB as one document. Cure: convert it to JSON lines (.jsonl)"
-        )
-    data = path.read_bytes()
-    if b"\0" in data:
-        raise InputError(f"{path}: a NUL byte at {data.index(0)}: damaged or binary. {_ALLOWED}")
+    if is_lines(Window(texts(origin))):
+        yield from _read_jsonl(origin, layout)
+        return
+    number = 0
     try:
-        document = _parse(_decoded(path, data))
-        records = list(unnest([document], layout.unnest)) if layout.unnest else root_records(document)
-    except json.JSONDecodeError as reason:
-        if reason.msg == "Extra data":
-            yield from _read_jsonl(path, layout)
-            return
-        where = f"line {reason.lineno}, column {reason.colno}"
-        cut = " The file seems to be cut off" if reason.pos >= len(reason.doc.rstrip()) - 1 else ""
+        for record in stream(Window(texts(origin)), layout.unnest):
+            number += 1
+            yield f"record {number}", record
+    except Fault as fault:
+        place = f"line {fault.line}, column {fault.column}" if fault.line else f"after record {number}"
+        _refuse_json(origin, place, fault)
+    except ValueError as reason:
+        place = f"record {number + 1}: " if number else ""
         raise InputError(
-            f"{path}: {where}: not valid JSON: {reason.msg}.{cut} Cure: get the whole file again"
+            f"{origin.name}: {place}{reason}. Cure: declare unnest in the spec, or convert to one list of records"
         ) from None
-    except (ValueError, RecursionError) as reason:
-        raise InputError(
-            f"{path}: {reason}. Cure: declare unnest in the spec, or convert to one list of records"
-        ) from None
-    yield from ((f"record {number}", record) for number, record in enumerate(records, 1))
 
 
-def _read_jsonl(path: Path, layout: Layout) -> _Rows:
+def _refuse_json(origin: Origin, place: str, fault: Fault) -> NoReturn:
+    """Raise what a fault is for a user."""
+    cut = "cut off" in str(fault)
+    cure = "get the whole file again" if cut else "mend the file there, or get it again"
+    raise DamagedFileError(f"{origin.name}: {place}: {fault}. Cure: {cure}") from None
+
+
+def _read_jsonl(origin: Origin, layout: Layout) -> _Rows:
     """JSON lines: one object a line, blank lines aside."""
-    _check_head(path)
-    for number, line in _lines(path):
-        if not line.strip():
+    steps = layout.unnest
+    for number, line, value in _parsed_lines(origin):
+        if not steps:
+            yield line, value
             continue
         try:
-            records = list(unnest([_parse(line)], layout.unnest))
-        except (ValueError, RecursionError) as reason:
-            raise InputError(f"{path}: line {number}: {_json_fault(reason)}. Cure: one JSON object a line") from None
-        for record in records:
-            yield f"line {number}", record
+            for record in unnest([value], steps):
+                yield line, record
+        except ValueError as reason:
+            raise InputError(f"{origin.name}: line {number}: {reason}. Cure: mend unnest in the spec") from None
 
 
-def _json_fault(reason: Exception) -> str:
-    """What a JSON parser complained about, on one line."""
-    if isinstance(reason, json.JSONDecodeError):
-        return f"not valid JSON: {reason.msg} at column {reason.colno}"
-    return "nested too deep" if isinstance(reason, RecursionError) else str(reason)
+def _parsed_lines(origin: Origin) -> Iterator[tuple[int, str, Any]]:
+    """The values of JSON lines, each with its number and its place."""
+    for number, line in lines(origin):
+        text = line.strip(b" \t\r\n")
+        if not text:
+            continue
+        try:
+            yield number, f"line {number}", parse(decoded(origin, text, number))
+        except Fault as fault:
+            column = f" at column {fault.column}" if fault.column else ""
+            raise DamagedFileError(
+                f"{origin.name}: line {number}: {fault}{column}. Cure: one JSON object a line"
+            ) from None
 
 
-def _read_table(path: Path, layout: Layout, delimiter: str) -> _Rows:
-    """CSV or TSV: a header, quoted cells, cells over several lines; every row as wide as the header."""
-    _check_head(path)
-    lines = _lines(path)
-    table = csv.reader((line for _, line in lines), delimiter=delimiter, strict=True)
-    line = 1
+def _read_jsonl_rows(origin: Origin, layout: Layout) -> _Rows:
+    """JSON lines of arrays, the first of which names the fields (SUTD-TrafficQA)."""
     header = list(layout.header)
+    for number, line, value in _parsed_lines(origin):
+        if not isinstance(value, list):
+            raise InputError(f"{origin.name}: {line} is {shown(value)}. Allowed: an array. Cure: set reader = 'jsonl'")
+        if not header:
+            header = [str(name) for name in value]
+            _check_names(origin, header)
+            continue
+        if len(value) != len(header):
+            raise DamagedFileError(
+                f"{origin.name}: line {number}: {len(value)} values where the header has {len(header)}. Cure: one "
+                "value a field, null where there is none"
+            )
+        yield from _unnested(origin, line, dict(zip(header, value, strict=True)), layout)
+
+
+def _unnested(origin: Origin, place: str, row: dict[str, Any], layout: Layout) -> _Rows:
+    """A row of a table, or what `unnest` makes of it."""
+    if not layout.unnest:
+        yield place, row
+        return
     try:
-        header = header or [name.strip() for name in next(filter(None, table), [""])]
-        _check_header(path, header, delimiter)
+        yield from ((place, record) for record in unnest([row], layout.unnest))
+    except ValueError as reason:
+        raise InputError(f"{origin.name}: {place}: {reason}. Cure: mend unnest in the spec") from None
+
+
+def _read_table(origin: Origin, layout: Layout, delimiter: str) -> _Rows:
+    """CSV or TSV: a header, quoted cells, cells over several lines; every row as wide as the header."""
+    csv.field_size_limit(MAX_LINE)
+    texts_ = (decoded(origin, line, number) for number, line in lines(origin))
+    table = csv.reader(texts_, delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        header = list(layout.header) or [name.strip() for name in next(filter(None, table), [""])]
+        _check_header(origin, header, delimiter)
         line = table.line_num + 1
         for cells in table:
-            if cells and len(cells) != len(header):
-                found = f"{len(cells)} cells where the header has {len(header)}"
-                cure = f"quote cells that hold {delimiter!r} or a line break"
-                raise InputError(f"{path}: line {line}: {found}. Cure: {cure}")
-            rows = [dict(zip(header, cells, strict=True))] if cells else []
-            for record in unnest(rows, layout.unnest):
-                yield f"line {line}", record
+            if cells:
+                if len(cells) != len(header):
+                    _refuse_width(origin, f"line {line}", len(cells), len(header), delimiter)
+                yield from _unnested(origin, f"line {line}", dict(zip(header, cells, strict=True)), layout)
             line = table.line_num + 1
     except csv.Error as reason:
         cure = "Cure: a quote inside a quoted cell is written twice, and every quoted cell is closed"
-        raise InputError(f"{path}: the row at line {line}: {reason}. {cure}") from None
-    except ValueError as reason:
-        raise InputError(f"{path}: line {line}: {reason}. Cure: mend unnest in the spec") from None
+        raise DamagedFileError(f"{origin.name}: the row at line {line}: {reason}. {cure}") from None
 
 
-def _check_header(path: Path, header: Sequence[str], delimiter: str) -> None:
+def _refuse_width(origin: Origin, place: str, count: int, wanted: int, delimiter: str) -> NoReturn:
+    """Raise what a row with too many or too few cells is for a user."""
+    cure = f"quote cells that hold {delimiter!r} or a line break"
+    raise DamagedFileError(f"{origin.name}: {place}: {count} cells where the header has {wanted}. Cure: {cure}")
+
+
+def _check_header(origin: Origin, header: Sequence[str], delimiter: str) -> None:
     """Refuse a header with one column or with a name twice."""
     if len(header) < 2:
         other = next((mark for mark in ("\t", ";", ",", "|") if mark != delimiter and mark in header[0]), None)
-        cure = "set reader = 'tsv'" if other == "\t" else "use commas, or reader = 'tsv' and tabs"
+        cures = {"\t": "set reader = 'tsv'", ",": "set reader = 'csv'"}
+        cure = cures.get(other or "", "use commas, or reader = 'tsv' and tabs")
         found = f"one column, {header[0][:60]!r}, split at {delimiter!r}"
-        raise InputError(f"{path}: {found}. Allowed: a header with two columns or more. Cure: {cure}")
-    for name in header:
-        if header.count(name) > 1:
-            raise InputError(f"{path}: the header names {name!r} twice. Cure: give every column its own name")
+        raise InputError(f"{origin.name}: {found}. Allowed: a header with two columns or more. Cure: {cure}")
+    _check_names(origin, header)
 
 
-def _read_csv(path: Path, layout: Layout) -> _Rows:
-    return _read_table(path, layout, ",")
+def _check_names(origin: Origin, names: Sequence[str]) -> None:
+    """Refuse two columns of one name: one of them would be lost."""
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{origin.name}: the header names {name!r} twice. Cure: give every column its own name")
 
 
-def _read_tsv(path: Path, layout: Layout) -> _Rows:
-    return _read_table(path, layout, "\t")
+def _read_csv(origin: Origin, layout: Layout) -> _Rows:
+    return _read_table(origin, layout, ",")
 
 
-def _read_parquet(path: Path, layout: Layout) -> _Rows:
-    """Parquet, a batch of rows at a time; nested columns come as lists and dicts."""
+def _read_tsv(origin: Origin, layout: Layout) -> _Rows:
+    return _read_table(origin, layout, "\t")
+
+
+def _read_parquet(origin: Origin, layout: Layout) -> _Rows:
+    """Parquet, a batch of rows at a time; nested columns come as lists and dicts, the rest as JSON would have it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with path.open("rb") as file:
-        head = file.read(len(_PARQUET))
-    if head != _PARQUET:
-        _check_head(path)
-        raise InputError(f"{path}: no Parquet file: it starts with {head!r}. Cure: get the whole file again")
     number = 0
     try:
-        with pq.ParquetFile(path) as file_:
-            for batch in file_.iter_batches(batch_size=_BATCH):
+        with pq.ParquetFile(_parquet(origin)) as file:
+            _check_names(origin, file.schema_arrow.names)
+            heavy = any("binary" in str(column.type) for column in file.schema_arrow)
+            for batch in file.iter_batches(batch_size=_BATCH_OF_BYTES if heavy else _BATCH):
                 for values in batch.to_pylist():
                     number += 1
-                    yield from ((f"row {number}", record) for record in unnest([values], layout.unnest))
-    except (pa.ArrowException, OSError, ValueError) as reason:
+                    row = {name: _plain(value) for name, value in values.items()}
+                    yield from _unnested(origin, f"row {number}", row, layout)
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as reason:
         what = " ".join(str(reason).split())[:200]
-        raise InputError(
-            f"{path}: after row {number}: not readable as Parquet: {what}. Cure: get the file again"
+        raise DamagedFileError(
+            f"{origin.name}: after row {number}: not readable as Parquet: {what}. Cure: get the file again"
         ) from None
 
 
-READERS: dict[str, Callable[[Path, Layout], _Rows]] = {
+def _parquet(origin: Origin) -> Path | io.BytesIO:
+    """A Parquet file's path, or its bytes where it lies in an archive."""
+    stream_ = blocks(origin, parquet=True)
+    head = next(stream_)
+    if not head.startswith(PARQUET):
+        raise DamagedFileError(
+            f"{origin.name}: no Parquet file: it starts with {head[:4]!r}. Cure: get the whole file again"
+        )
+    if origin.opener is None:
+        return origin.path
+    whole = io.BytesIO(head)
+    whole.seek(len(head))
+    for block in stream_:
+        whole.write(block)
+        if whole.tell() > _MAX_PARQUET:
+            raise DamagedFileError(f"{origin.name}: over {_MAX_PARQUET >> 30} GB unpacked. Cure: unpack it first")
+    return whole
+
+
+def _plain(value: Any) -> Any:
+    """A Parquet value as JSON would have it, bytes aside."""
+    if isinstance(value, str | int | float | bytes | None):
+        return value
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        parts = [_plain(part) for part in value]
+        return _map(parts) if parts and all(isinstance(part, tuple) for part in parts) else parts
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return _scalar(value)
+
+
+def _map(entries: list[tuple[Any, Any]]) -> dict[str, Any]:
+    """A map's entries, the only values that Arrow gives as tuples, as a dict."""
+    found = {str(key): part for key, part in entries}
+    if len(found) < len(entries):
+        raise ValueError("a map holds a key twice")
+    return found
+
+
+def _scalar(value: Any) -> int | float | str:
+    """A time as ISO text, a span in seconds, a decimal as an integer or as its digits."""
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value.as_tuple().exponent == 0 else str(value)
+    return value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
+
+
+READERS: dict[str, Callable[[Origin, Layout], _Rows]] = {
     "json": _read_json,
     "jsonl": _read_jsonl,
+    "jsonl_rows": _read_jsonl_rows,
     "csv": _read_csv,
     "tsv": _read_tsv,
     "parquet": _read_parquet,

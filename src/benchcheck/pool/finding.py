@@ -1,0 +1,91 @@
+"""Annotation files on disk: those that a config names by path, by pattern, or by the folder that holds them."""
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchcheck.errors import InputError
+from benchcheck.pool.sources import READABLE, listed, wanted
+
+__all__ = ["below", "find_files"]
+
+
+def find_files(folder: Path, patterns: Sequence[str], members: Sequence[str] = ()) -> list[Path]:
+    """Return the files that paths and glob patterns name, relative to `folder`: in the order given, a pattern sorted.
+
+    A folder stands for the files in it, at any depth, that match `members`; for every annotation file without those.
+
+    Raises:
+        InputError: one names nothing.
+    """
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        path = folder / Path(pattern).expanduser()
+        try:
+            if path.is_dir():
+                matches = below(path, members)
+            else:
+                matches = [path] if path.is_file() else _matches(folder, str(Path(pattern).expanduser()))
+        except OSError as reason:
+            raise InputError(f"{path}: not readable: {reason.strerror}. Cure: check the path") from None
+        if not matches:
+            raise InputError(f"{path}: no such file. {_contents(path.parent)}")
+        found |= dict.fromkeys(matches)
+    return list(found)
+
+
+def below(folder: Path, members: Sequence[str]) -> list[Path]:
+    """Return a folder's files that match the patterns, every annotation file without those, sorted by path.
+
+    Links to folders are followed, each folder once. Hidden files and `__MACOSX` are left out.
+
+    Raises:
+        InputError: nothing matches.
+    """
+    names = sorted(_names(folder))
+    found = [name for name in names if wanted(name, members)]
+    if not found:
+        asked = ", ".join(members) or ", ".join(READABLE)
+        holds = f"It holds: {listed(names)}" if names else "It is empty"
+        raise InputError(f"{folder}: no file in this folder matches {asked}. {holds}. Cure: name its files")
+    return [folder / name for name in found]
+
+
+def _names(folder: Path) -> Iterator[str]:
+    """Paths of all files below a folder, relative to it, with slashes."""
+    seen: set[str] = set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders.sort()
+        for name in files:
+            path = Path(place, name)
+            if path.is_file():
+                yield path.relative_to(folder).as_posix()
+
+
+def _matches(folder: Path, pattern: str) -> list[Path]:
+    """Files that a pattern matches; the folder's own name is never read as a pattern.
+
+    A file that is met again through a link to a folder is one file.
+    """
+    whole = pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(folder))) / pattern)
+    found: dict[tuple[str, str], Path] = {}
+    for path in sorted(map(Path, glob.glob(whole, recursive=True))):
+        if path.is_file():
+            found.setdefault((os.path.realpath(path.parent), path.name), path)
+    return list(found.values())
+
+
+def _contents(folder: Path) -> str:
+    """What lies in a folder, for a message."""
+    if not folder.is_dir():
+        return (
+            f"There is no folder {folder} either" if not glob.has_magic(str(folder)) else "The pattern matches nothing"
+        )
+    names = (path.name + "/" * path.is_dir() for path in folder.iterdir() if not path.name.startswith("."))
+    return f"{folder} holds: {listed(names)}" if any(folder.iterdir()) else f"{folder} is empty"
