@@ -18,9 +18,7 @@ NARROW = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ",
 
 _WORDS = "option|sentence|caption|choice|answer|candidate|description|statement"
 _SIGNS = r"[)\].:、]"
-_LINE = re.compile(
-    rf"^[^\S\n]*(?:({_WORDS})[^\S\n]+)?([(\[]?)([a-z]|\d{{1,2}}){_SIGNS}[^\S\n]*", re.MULTILINE | re.IGNORECASE
-)
+_LINE = re.compile(rf"\n[^\S\n]*(?:({_WORDS})[^\S\n]+)?([(\[]?)([a-z]|\d{{1,2}}){_SIGNS}[^\S\n]*", re.IGNORECASE)
 _INLINE = re.compile(
     rf"(?:^|(?<=[\s?!.,;:\u3002\uff1f\uff01\uff0c\uff1b])|(?=[(\[]))(?:({_WORDS})\s+)?([(\[]?)([A-Za-z]|\d{{1,2}})({_SIGNS})\s*",
     re.I,
@@ -65,11 +63,11 @@ def cut(text: str) -> tuple[str, tuple[str, ...]]:
 def find(text: str) -> Embedded:
     """As `cut`, with the options' labels."""
     plain = text.translate(NARROW) if not text.isascii() else text
-    lines = [mark for match in _LINE.finditer(plain) if (mark := _mark(match, match[2]))]
+    lines = [mark for match in _LINE.finditer("\n" + plain) if (mark := _mark(match, 1, match[2]))]
     on_lines = _lined(lines)
     if len(on_lines) > 1 and not _glued(plain, on_lines):
         return _between(text, on_lines)
-    inline = [mark for match in _INLINE.finditer(plain) if (mark := _mark(match, match[2], match[4]))]
+    inline = [mark for match in _INLINE.finditer(plain) if (mark := _mark(match, 0, match[2], match[4]))]
     for style in dict.fromkeys(mark.style for mark in inline if mark.number == 0):
         if marks := _run([mark for mark in inline if mark.style == style]):
             return _between(text, marks)
@@ -78,13 +76,13 @@ def find(text: str) -> Embedded:
     return Embedded(text)
 
 
-def _mark(match: re.Match[str], *style: str) -> _Mark | None:
-    """A match as a mark. A number needs a word before it: steps and years are numbers too."""
+def _mark(match: re.Match[str], shift: int, *style: str) -> _Mark | None:
+    """A match as a mark, `shift` characters before. A number needs a word before it: steps are numbers too."""
     word, label = (match[1] or "").lower(), match[3]
     if label.isdecimal() and not (word and 0 < int(label) <= MAX_OPTIONS):
         return None
     case = "1" if label.isdecimal() else "A" if label.isupper() or word else "a"
-    return _Mark(match.start(), match.end(), label.upper(), (word, case, *style))
+    return _Mark(max(match.start() - shift, 0), match.end() - shift, label.upper(), (word, case, *style))
 
 
 def _lined(marks: list[_Mark]) -> list[_Mark]:
@@ -97,11 +95,10 @@ def _lined(marks: list[_Mark]) -> list[_Mark]:
 def _glued(plain: str, marks: list[_Mark]) -> bool:
     """Whether an option on its own line holds the letter that comes after the last one, set off by spaces."""
     after = LETTERS[len(marks) : len(marks) + 1]
-    if marks[0].style[:2] != ("", "A") or not after:
+    tail = plain[marks[0].start :]
+    if marks[0].style[:2] != ("", "A") or not after or after not in tail:
         return False
-    return (
-        re.search(rf"(?:[^\S\n]{{2,}}|[,;][^\S\n]*)[(\[]?{after}{_SIGNS}[^\S\n]", plain[marks[0].start :]) is not None
-    )
+    return re.search(rf"(?:[^\S\n]{{2,}}|[,;][^\S\n]*)[(\[]?{after}{_SIGNS}[^\S\n]", tail) is not None
 
 
 def _run(marks: list[_Mark]) -> list[_Mark]:

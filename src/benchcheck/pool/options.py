@@ -108,6 +108,7 @@ class RawOptions:
     texts: list[str] = field(init=False, repr=False, compare=False)
     kept: list[int] = field(init=False, repr=False, compare=False)
     _parts: list[tuple[str, str]] | None = field(init=False, repr=False, compare=False, default=None)
+    _run: bool | None = field(init=False, repr=False, compare=False, default=None)
     _folded: list[list[str]] | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -134,8 +135,11 @@ class RawOptions:
     @property
     def run(self) -> bool:
         """Whether the options that are kept carry the letters A, B, C … in order: these prefixes are stripped."""
-        letters = [self.parts[place][0] for place in self.kept]
-        return bool(letters) and letters == list(LETTERS[: len(letters)])
+        if self._run is None:
+            parts, kept = self.parts, self.kept
+            letters = "".join([parts[place][0] for place in kept])
+            self._run = 0 < len(letters) == len(kept) and LETTERS.startswith(letters)
+        return self._run
 
     @property
     def bare(self) -> list[str]:
@@ -332,9 +336,9 @@ def settled(raw: RawOptions, gold: int | None) -> Settled:
     texts = tuple(bare) if len(kept) == len(bare) else tuple([bare[index] for index in kept])
     codes = list(raw.codes)
     last = kept[-1] if raw.labels and kept else len(bare) - 1
-    if kept and (len(kept) <= last or not all(map(_says_something, texts))):
+    if kept and (len(kept) <= last or "" in [text.strip(_BLANK) for text in texts]):
         codes.append("empty_option")
-    if not all(type(raw.values[index]) in _PLAIN for index in kept):
+    if not _PLAIN.issuperset(map(type, raw.values)) and any(type(raw.values[index]) not in _PLAIN for index in kept):
         codes.append("non_string_option")
     if not raw.run and len(texts) > 1:
         codes += _letter_codes(raw)
@@ -376,11 +380,8 @@ def _holds_several(text: str) -> bool:
         return False
 
 
-def _says_something(text: str) -> bool:
-    """Whether a text is more than white space and a full stop, which is what a split at line breaks leaves."""
-    return bool(text.strip(" \t\r\n."))
-
-
+_BLANK = " \t\r\n\xa0."
+"""An option of nothing else is no text: a full stop is what a split at line breaks leaves (StreamingBench)."""
 _PLAIN = frozenset({str, int, float})
 """Types of options that print as anybody would write them."""
 
