@@ -46,6 +46,8 @@ def check_table(check: PoolCheck, width: int = WIDE) -> Table:
     wide = ("benchmark", "items", *narrow[1:6], "shortest", *narrow[6:], "files", "checked", "issues")
     names = wide if width >= WIDE else narrow
     table = columns(*names)
+    if width < WIDE:
+        table.padding = (0, 1, 0, 0)
     for bench in check.benches:
         cells = _cells(bench)
         table.add_row(*(cells[name] for name in names))
@@ -65,7 +67,7 @@ def _cells(bench: BenchCheck) -> dict[str, str]:
         "mcq": f"{found.mcq:,}",
         "options": span,
         "chance": "-" if found.chance is None else f"{100 * found.chance:.1f}",
-        "letter": letters if found.mcq == 0 else f"{bench.majority_letter} {letters}",
+        "letter": f"{bench.majority_letter} {letters}".strip(),
         "longest": _share(bench, "longest", found.longest.share),
         "shortest": _share(bench, "shortest", found.shortest.share),
         "prior": _share(bench, "option_prior", found.option_prior.share),
@@ -81,7 +83,7 @@ def _share(bench: BenchCheck, test: str, share: float | None) -> str:
     """A share in per cent, with a star where it is beyond chance."""
     if share is None:
         return "-"
-    return f"{100 * share:.1f}{'*' if bench.marked(test) else ' '}"
+    return f"[bold red]{100 * share:.1f}*[/]" if bench.marked(test) else f"{100 * share:.1f} "
 
 
 def check_json(check: PoolCheck) -> str:

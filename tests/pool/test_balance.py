@@ -124,18 +124,36 @@ def test_p_values_of_mixed_numbers_of_options_are_not_too_small() -> None:
 
 def test_a_shortcut_by_hand() -> None:
     """Ten items of four options, one of them longest, nine times the right one."""
-    found = Shortcut(9.0, 10, 2.5, 10 * (1 / 4 - 1 / 16))
-    assert found.deviation == pytest.approx(6.5 / math.sqrt(1.875))
-    assert found.p_above == pytest.approx(math.erfc(found.deviation / math.sqrt(2)) / 2)
-    assert found.p_other == pytest.approx(2 * found.p_above)
-    assert Shortcut(0.0, 10, 2.5, 1.875).p_above > 0.96
+    found = Shortcut(9.0, 10, 2.5, 1.875)
+    ratio = 6.5 / 1.875
+    bound = math.exp(-1.875 * ((1 + ratio) * math.log(1 + ratio) - ratio))
+    assert found.p_above == pytest.approx(bound)
+    assert found.p_other == pytest.approx(2 * bound)
+    assert Shortcut(0.0, 10, 2.5, 1.875).p_above == 1.0
+    assert Shortcut(0.0, 10, 2.5, 1.875).p_other < 1.0
     assert (found.share, Shortcut(0.0, 0, 0.0, 0.0).share) == (0.9, None)
 
 
 def test_a_rule_that_prefers_nothing_shows_nothing() -> None:
     """All options alike: credit is 1/n whatever is right."""
-    assert Shortcut(2.5, 10, 2.5, 0.0).deviation == 0.0
+    assert Shortcut(2.5, 10, 2.5, 0.0).p_above == 1.0
     assert Shortcut(0.0, 0, 0.0, 0.0).p_other == 1.0
+
+
+@given(st.integers(1, 60), st.integers(2, 26), st.data())
+def test_p_is_never_below_the_binomial_tail(n: int, options: int, data: st.DataObject) -> None:
+    """One option of each item is chosen: credit is binomial, whose tail can be summed."""
+    hits = data.draw(st.integers(0, n))
+    share = 1 / options
+    exact = math.fsum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(hits, n + 1))
+    found = Shortcut(float(hits), n, n * share, n * share * (1 - share))
+    assert found.p_above >= exact * (1 - 1e-9)
+
+
+def test_p_is_near_the_normal_tail_where_that_is_good() -> None:
+    """1,150 of 4,000 items of four options: 5.5 standard deviations."""
+    found = Shortcut(1150.0, 4000, 1000.0, 750.0)
+    assert math.erfc(150 / math.sqrt(750) / math.sqrt(2)) / 2 < found.p_above < 1e-6
 
 
 def test_holm_by_hand() -> None:

@@ -64,7 +64,7 @@ class BenchCheck:
             "letters": found.letter_test.p,
             "longest": found.longest.p_other,
             "shortest": found.shortest.p_other,
-            "option_prior": found.option_prior.p_above,
+            "option_prior": found.option_prior_p,
         }
 
     def marked(self, test: str) -> bool:

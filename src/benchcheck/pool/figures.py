@@ -4,6 +4,7 @@ Definitions are those of `docs/pool-check.md`. All take the pool's arrays; none 
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from benchcheck.pool.arrays import ABOVE, UNKNOWN, Numbers, PoolArrays, combined
 from benchcheck.pool.balance import LetterTest, Shortcut, letter_test
 
 __all__ = ["BenchFigures", "Overlap", "Repeats", "bench_figures", "overlaps", "repeats"]
+
+Scores: TypeAlias = npt.NDArray[np.float64] | Numbers
 
 _BLOCK = 8192
 """Shared questions that are counted at a time, as a matrix with a row per benchmark."""
@@ -34,6 +37,8 @@ class BenchFigures:
     longest: Shortcut
     shortest: Shortcut
     option_prior: Shortcut
+    option_prior_p: float
+    """Bound of the chance that texts say this much about which option is right; see `_prior_p`."""
     categories: int
     above: int
     """Items with an option such as `all of the above`."""
@@ -85,6 +90,7 @@ def bench_figures(pool: PoolArrays, bench: int) -> BenchFigures:
         longest=_shortcut(choice, length),
         shortest=_shortcut(choice, -length),
         option_prior=_shortcut(choice, _prior(pool.option[choice.flat], choice.gold)),
+        option_prior_p=_prior_p(choice, pool.option[choice.flat]),
         categories=len(kinds),
         above=above[0],
         above_right=above[1],
@@ -105,26 +111,55 @@ def _choice(pool: PoolArrays, rows: Numbers) -> _Choice:
     return _Choice(starts, owner, size, flat, starts + pool.gold[rows])
 
 
-def _shortcut(choice: _Choice, score: npt.NDArray[np.generic]) -> Shortcut:
-    """What choosing the option with the largest score gets right; options that tie share the credit."""
+def _shortcut(choice: _Choice, score: Scores, among: npt.NDArray[np.bool_] | None = None) -> Shortcut:
+    """What choosing the option with the largest score gets right; options that tie share the credit.
+
+    `among` (k) flags the items that are counted, all when left out.
+    """
     if not len(choice.size):
         return Shortcut(0.0, 0, 0.0, 0.0)
     best = score == np.maximum.reduceat(score, choice.starts)[choice.owner]
     tied = np.add.reduceat(best.astype(np.int64), choice.starts)
+    counted = np.ones(len(tied), bool) if among is None else among
     variance = 1 / (tied * choice.size) - 1 / choice.size**2
-    return Shortcut(
-        float((best[choice.gold] / tied).sum()), len(tied), float((1 / choice.size).sum()), float(variance.sum())
-    )
+    sums = (float(part[counted].sum()) for part in (best[choice.gold] / tied, 1 / choice.size, variance))
+    hits, expected, spread = sums
+    return Shortcut(hits, int(counted.sum()), expected, spread)
 
 
-def _prior(option: Numbers, gold: Numbers) -> npt.NDArray[np.float64]:
+def _prior(option: Numbers, gold: Numbers) -> Scores:
     """Share of the other occurrences of each option's text, as an option, in which it was the right one; 0 without."""
-    texts, text = np.unique(option, return_inverse=True)
-    right = np.zeros(len(option), np.int64)
-    right[gold] = 1
-    others = np.bincount(text, minlength=len(texts))[text] - 1
-    hits = np.bincount(text, right, minlength=len(texts))[text] - right
+    _, text = np.unique(option, return_inverse=True)
+    right = _flags(gold, len(option))
+    others = np.bincount(text)[text] - 1
+    hits = np.bincount(text, right)[text] - right
     return hits / np.maximum(others, 1)
+
+
+def _prior_p(choice: _Choice, option: Numbers) -> float:
+    """Bound the chance of what texts say about the right option: learnt on every second item and tried on the others, and back.
+
+    Leaving one item out is the better estimate but no test: items with the same options are then all judged by nearly
+    the same golds, so that their credits rise and fall together. Learnt on one half, the credits of the other are
+    independent. The smaller p-value of the two halves counts twice (Bonferroni).
+    """
+    _, text = np.unique(option, return_inverse=True)
+    right, half = _flags(choice.gold, len(option)), choice.owner % 2
+    values = list[float]()
+    for tried in (0, 1):
+        learnt = half != tried
+        seen = np.bincount(text[learnt], minlength=len(text))
+        hits = np.bincount(text[learnt], right[learnt], minlength=len(text))
+        score = (hits / np.maximum(seen, 1))[text]
+        values.append(2 * _shortcut(choice, score, np.arange(len(choice.size)) % 2 == tried).p_above)
+    return min(1.0, *values)
+
+
+def _flags(places: Numbers, count: int) -> Numbers:
+    """1 at some places, 0 elsewhere."""
+    found = np.zeros(count, np.int64)
+    found[places] = 1
+    return found
 
 
 def _held(choice: _Choice, kind: Numbers, bit: int) -> tuple[int, int]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from benchcheck.pool.balance import Shortcut
 from benchcheck.pool.check import ALPHA, DECLARED, BenchCheck, PoolCheck
-from benchcheck.pool.issues import ISSUES
 from benchcheck.screen.statistics import wilson
 
 __all__ = ["CODES", "Finding", "findings"]
@@ -24,6 +23,8 @@ _RULES = {
     "option_prior": "the option whose text is right most often in other items",
 }
 _RANKS = {"files": 0, "drift": 1, "blocked": 2, "letters": 3, "longest": 3, "shortest": 3, "option_prior": 3}
+_LAST = 4
+_FEW = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,13 @@ def findings(check: PoolCheck) -> list[Finding]:
     """Return all findings: changed files, drift, items that block, then what is beyond chance, then what is twice."""
     found = [finding for bench in check.benches for finding in _of_bench(bench)]
     found += _of_pairs(check)
-    return sorted(found, key=lambda finding: (_RANKS.get(finding.code, 4), -finding.size, finding.bench, finding.code))
+    return sorted(found, key=lambda finding: (_rank(finding), -finding.size, finding.bench, finding.code))
+
+
+def _rank(finding: Finding) -> int:
+    """Place of a finding's kind; a single item that blocks does not come before all that the others show."""
+    few = finding.code == "blocked" and finding.size < _FEW
+    return _LAST if few else _RANKS.get(finding.code, _LAST)
 
 
 def _of_bench(bench: BenchCheck) -> Iterator[Finding]:
@@ -55,10 +62,11 @@ def _of_bench(bench: BenchCheck) -> Iterator[Finding]:
         yield Finding(bench.bench, "files", 1.0, text)
     if bench.drift:
         yield Finding(bench.bench, "drift", 1.0, bench.drift)
-    for code, count in bench.blocked.items():
-        if code not in DECLARED:
-            text = f"{count:,} of {bench.items:,} items not screened: {code} ({ISSUES[code].meaning})"
-            yield Finding(bench.bench, "blocked", count / bench.items, text)
+    blocked = [f"{code} {count:,}" for code, count in bench.blocked.items() if code not in DECLARED]
+    if blocked:
+        lost = bench.items - bench.figures.mcq
+        text = f"{lost:,} of {bench.items:,} items not screened: {', '.join(blocked)} (docs/issue-codes.md)"
+        yield Finding(bench.bench, "blocked", lost / bench.items, text)
     yield from _beyond_chance(bench)
     wrong = {code: bench.issues[code] for code in _WRONG if bench.issues[code]}
     if wrong:
