@@ -21,8 +21,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from benchcheck.pool.build import PoolSummary, newer_files
-from benchcheck.pool.specs import load_spec, spec_names
+from benchcheck.pool.declared import newer_files
+from benchcheck.pool.summary import PoolSummary
 from benchcheck.report.notices import embedded_notice
 from benchcheck.report.tables import STATE_NAMES
 from benchcheck.run.accounting import costs
@@ -50,7 +50,6 @@ __all__ = [
     "plan_table",
     "pool_table",
     "span",
-    "specs_table",
     "states_line",
     "tell",
     "warn",
@@ -249,16 +248,6 @@ def pool_table(summary: PoolSummary) -> Table:
     for bench in summary.benches:
         issues = ", ".join(f"{code} {count:,}" for code, count in bench.issue_counts.most_common()) or "-"
         table.add_row(escape(bench.bench), f"{bench.rows:,}", f"{bench.mcq:,}", f"{bench.open:,}", issues)
-    return table
-
-
-def specs_table() -> Table:
-    """The benchmarks that have a spec."""
-    table = columns("spec", "items", "multiple-choice", "licence", "source")
-    for name in spec_names():
-        spec = load_spec(name)
-        counts = [f"{count:,}" if count else "-" for count in (spec.expect.items, spec.expect.mcq)]
-        table.add_row(name, *counts, spec.source.licence or "-", spec.source.repository or "a file of your own")
     return table
 
 

@@ -1,5 +1,7 @@
 """Commands on the pool: annotation files become items, and what is in them."""
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -15,13 +17,22 @@ app.add_typer(pool_app, name="pool", rich_help_panel=MAKING)
 
 
 @pool_app.command("build")
-def pool_build(study: StudyFolder) -> None:
+def pool_build(
+    study: StudyFolder,
+    accept_drift: Annotated[
+        bool, typer.Option("--accept-drift", help="Go on where counts differ from those that a spec expects.")
+    ] = False,
+    workers: Annotated[
+        int, typer.Option(min=0, max=512, help="Processes that map long files; 0: one a core, 16 at most.")
+    ] = 0,
+) -> None:
     """Read the annotation files named in benchcheck.toml and write the pool of items."""
     from benchcheck.console import note, pool_table, tell, warn
     from benchcheck.pool.build import build_pool
     from benchcheck.study import Study
 
-    summary = build_pool(Study.open(study))
+    with _far() as progress:
+        summary = build_pool(Study.open(study), accept_drift=accept_drift, workers=workers, progress=progress)
     tell(pool_table(summary))
     for text in summary.warnings:
         warn(text)
@@ -59,3 +70,25 @@ def pool_check(
     if strict and check.faults:
         more = "; …" if len(check.faults) > 5 else ""
         raise RunError(f"{len(check.faults)} faults: {'; '.join(check.faults[:5])}{more}")
+
+
+@contextlib.contextmanager
+def _far() -> Iterator[Callable[[str, int], None]]:
+    """Say on a terminal how far a build is, when it is a long one."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    done, console = 0, Console(stderr=True, highlight=False)
+    line = console.status("")
+
+    def count(bench: str, items: int) -> None:
+        nonlocal done
+        done += items
+        if done > 10_000 and console.is_terminal:
+            line.start()
+            line.update(f"{escape(bench)}: {done:,} items of the pool")
+
+    try:
+        yield count
+    finally:
+        line.stop()

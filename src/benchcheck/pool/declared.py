@@ -1,0 +1,191 @@
+"""What a study's config declares: each benchmark's spec and annotation files, all found before the first is read."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchcheck.config import BENCH_NAME, PoolSource
+from benchcheck.errors import ConfigError, InputError
+from benchcheck.pool.hub import fetch
+from benchcheck.pool.readers import Layout, find_files, read_records
+from benchcheck.pool.specs import Join, Spec, load_spec
+from benchcheck.pool.summary import BenchSummary
+from benchcheck.study import Study
+
+__all__ = ["Declared", "bench_name", "bench_of", "declared", "newer_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One benchmark of the config: its spec as this study uses it, and its files."""
+
+    spec: Spec
+    source: PoolSource
+    files: tuple[Path, ...]
+
+    def summary(self, root: Path) -> BenchSummary:
+        """Return an empty summary with where the benchmark comes from.
+
+        Raises:
+            InputError: a file cannot be read.
+        """
+        origin = self.spec.source
+        place, version = origin.repository, origin.commit
+        if not self.source.files:
+            place, version = origin.hub, self.source.revision or origin.revision
+        source = f"{place}@{version}" if place and version else place
+        paths = dict.fromkeys((*self.files, *_joined_files(self.spec.join, self.files)))
+        return BenchSummary(
+            bench=self.spec.bench,
+            spec=self.source.spec,
+            source=source or ", ".join(self.source.files),
+            licence=origin.licence,
+            redistributable=origin.redistributable,
+            checked=origin.checked,
+            files={_relative(path, root): _sha256(path) for path in paths},
+        )
+
+
+def declared(study: Study) -> list[Declared]:
+    """Load every spec and find every file, so that a mistake in the last benchmark shows before the first is read.
+
+    Raises:
+        ConfigError: the config names no benchmark, one twice, or something that its spec has no place for.
+        SpecError: a spec is not there or is wrong.
+        UsageError: a file is not there, or a hub dataset cannot be had.
+    """
+    found: dict[str, Declared] = {}
+    if not study.config.pool:
+        cure = 'add [[pool]] with spec = "generic" and files = ["items.jsonl"] to benchcheck.toml'
+        raise ConfigError(f"{study.root}: the config names no benchmark. Cure: {cure}")
+    for source in study.config.pool:
+        spec = load_spec(source.spec, study.root)
+        bench = bench_name(source, spec)
+        if bench in found:
+            raise ConfigError(
+                f"{study.root}: two [[pool]] entries are called {bench!r}: {_named(found[bench].source)} and "
+                f"{_named(source)}. Cure: list all files in one entry, or set bench to another name"
+            )
+        spec = dataclasses.replace(
+            spec, bench=bench, join=_join(spec, source, study.root), errata=_errata(spec, source, study.root)
+        )
+        found[bench] = Declared(spec, source, tuple(_files(spec, source, study.root)))
+    return list(found.values())
+
+
+def newer_files(study: Study) -> list[Path]:
+    """Return the annotation files of the config that were written after the pool; none where there is no pool yet."""
+    try:
+        built = study.pool_file.stat().st_mtime
+        named = [path for source in study.config.pool for path in _own_files(source, study.root)]
+        return [] if study.pool_is_given else [path for path in named if path.stat().st_mtime > built]
+    except (OSError, InputError):
+        return []
+
+
+def bench_of(source: PoolSource, root: Path) -> str:
+    """Return the benchmark that an entry of a study's config fills; its spec is read only where it must be.
+
+    Raises:
+        SpecError: the spec is not there or is wrong.
+        ConfigError: the name is no benchmark's.
+    """
+    return source.bench or bench_name(source, load_spec(source.spec, root))
+
+
+def bench_name(source: PoolSource, spec: Spec) -> str:
+    """Return a benchmark's name: the config's, else the spec's, else (`generic` has none) that of its first file.
+
+    Raises:
+        ConfigError: there is no file, or its name is a pattern, or holds more than letters, digits, _ and -.
+    """
+    name = source.bench or spec.bench or Path((*source.files, "")[0]).stem
+    if BENCH_NAME.fullmatch(name) is None:
+        cure = "set bench in its [[pool]] entry: letters, digits, _ and -, 64 at most"
+        raise ConfigError(f"{_named(source)}: {name!r} cannot name a benchmark. Cure: {cure}")
+    return name
+
+
+def _named(source: PoolSource) -> str:
+    """An entry as messages name it: its files, or its spec."""
+    return ", ".join(source.files) or f"spec {source.spec!r}"
+
+
+def _files(spec: Spec, source: PoolSource, root: Path) -> list[Path]:
+    """The annotation files that an entry names, or those of its spec's hub dataset."""
+    if source.files:
+        return find_files(root, source.files)
+    if not spec.source.hub:
+        cure = f'add files = ["…"] to its [[pool]] entry{_where_from(spec)}'
+        raise ConfigError(f"{spec.bench}: no files, and spec {source.spec!r} names no hub dataset. Cure: {cure}")
+    return fetch(spec.source.hub, source.revision or spec.source.revision, spec.source.files)
+
+
+def _where_from(spec: Spec) -> str:
+    """Where a spec says that its files are, for a message."""
+    origin = spec.source
+    files = ", ".join(origin.files)
+    return f"; they are {files or 'published'} in {origin.repository}" if origin.repository else ""
+
+
+def _own_files(source: PoolSource, root: Path) -> Iterator[Path]:
+    """The files that an entry names and a user may edit; those of the hub cannot change."""
+    yield from find_files(root, source.files)
+    yield from (root / Path(name).expanduser() for name in (source.errata, source.join) if name)
+
+
+def _join(spec: Spec, source: PoolSource, root: Path) -> Join | None:
+    """The spec's second file, where the entry says that it lies."""
+    if not source.join:
+        return spec.join
+    if spec.join is None:
+        raise ConfigError(
+            f"{_named(source)}: join = {source.join!r}, but spec {source.spec!r} joins no second file. Cure: leave out "
+            "join, or declare [join] in the spec (docs/pool.md)"
+        )
+    path = (root / Path(source.join).expanduser()).absolute()
+    if not path.is_file():
+        raise InputError(f"{path}: no such file. Cure: mend join in the [[pool]] entry of {_named(source)}")
+    return dataclasses.replace(spec.join, file=str(path))
+
+
+def _errata(spec: Spec, source: PoolSource, root: Path) -> dict[str, str]:
+    """The spec's errata and those of the entry's own file, which come first.
+
+    Raises:
+        InputError: the file is no CSV with the columns id and reason, or a row lacks one.
+    """
+    own: dict[str, str] = {}
+    if source.errata:
+        path = root / Path(source.errata).expanduser()
+        for record in read_records(path, Layout("csv")):
+            row = [str(record.values.get(name, "")).strip() for name in ("id", "reason")]
+            if not all(row):
+                raise InputError(
+                    f"{record.where}: no {'reason' if row[0] else 'id'}. Allowed: columns id and reason, both filled"
+                )
+            own[row[0]] = row[1]
+    return {**spec.errata, **own}
+
+
+def _joined_files(join: Join | None, files: tuple[Path, ...]) -> list[Path]:
+    """The second files of a spec, one beside each of the first."""
+    if join is None:
+        return []
+    return [path for path in ((one.parent if one.is_file() else one) / join.file for one in files) if path.is_file()]
+
+
+def _relative(path: Path, root: Path) -> str:
+    """A path as the manifest shows it: relative to the study when below it, else as given."""
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+
+
+def _sha256(path: Path) -> str:
+    """SHA-256 of a file, in hex digits."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as reason:
+        raise InputError(f"{path}: not readable: {reason.strerror}. Cure: check its permissions") from None
