@@ -210,8 +210,29 @@ def test_controls(run: Run, tmp_path: Path) -> None:
 def test_benchmarks_lists_the_specs(run: Run) -> None:
     code, out, _ = run("benchmarks")
     assert code == 0
-    assert "nextqa_val" in out
-    assert "4,996" in out
+    assert re.search(r"^nextqa_val .* 4,996 +4,996 +● real files +MIT *$", out, re.MULTILINE)
+    code, out, _ = run("benchmarks", "--search", "tempcompass", "--checked", "survey", "--json")
+    assert (code, {entry["checked"] for entry in json.loads(out)}) == (0, {"survey"})
+    code, out, _ = run("benchmarks", "nextqa_val")
+    assert code == 0
+    assert 'spec = "nextqa_val"\nfiles = ["annotations/val.csv"]' in out
+    code, out, _ = run("benchmarks", "generic", "--json")
+    assert (code, json.loads(out)["spec"]) == (0, "generic")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nextqa-val",), "Did you mean 'nextqa_val'"),
+        (("--checked", "none"), "--checked 'none' is not a level. Allowed: real files, survey, fields only"),
+        (("--search", "no such benchmark"), "no spec is like that. Cure:"),
+        (("nextqa_val", "--checked", "survey"), "Cure: leave the name out"),
+    ],
+)
+def test_benchmarks_refuses_in_one_line(run: Run, arguments: tuple[str, ...], words: str) -> None:
+    code, _, err = run("benchmarks", *arguments)
+    assert (code, err.count("\n")) == (2, 1)
+    assert words in err
 
 
 @pytest.mark.parametrize(

@@ -37,16 +37,19 @@ WALLS: dict[str, set[str]] = {
 # What drives all the rest, and what only names it.
 COMMANDS = {
     "cli",
+    "cli.adding",
+    "cli.benchmarks",
     "cli.checking",
     "cli.clusters",
     "cli.options",
     "cli.planning",
     "cli.pools",
+    "cli.proposals",
     "cli.running",
     "cli.studies",
 }
-DOORS = COMMANDS | {"check_table", "demo.walk", "__init__", "__main__"}
-PRIVATE_TO_DOORS = COMMANDS | {"check_table", "demo.walk", "console", "__main__"}
+DOORS = COMMANDS | {"check_table", "demo.walk", "specs_table", "__init__", "__main__"}
+PRIVATE_TO_DOORS = COMMANDS | {"check_table", "demo.walk", "specs_table", "console", "__main__"}
 OWN_ROOM = {"pool.items": "items", "screen.answers": "answers"}
 
 INPUT_AND_OUTPUT = {

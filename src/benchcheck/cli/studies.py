@@ -10,7 +10,6 @@ from benchcheck.errors import UsageError
 
 __all__ = [
     "assemble",
-    "benchmarks",
     "controls_make",
     "demo",
     "frames_extract",
@@ -59,14 +58,6 @@ def init(
         models=pinned(EMBEDDED) if embedded else QWEN3_VL,
     )
     print(f"{made.root / 'benchcheck.toml'} written. Next: benchcheck pool build {study}")
-
-
-@app.command(rich_help_panel=MAKING)
-def benchmarks() -> None:
-    """List the benchmarks that have a spec."""
-    from benchcheck.console import specs_table, tell
-
-    tell(specs_table())
 
 
 @frames_app.command("extract")
