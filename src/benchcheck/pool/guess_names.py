@@ -200,7 +200,7 @@ def _video(sample: Sample, names: Sequence[str]) -> Found | None:
     for _, name in named(names, VIDEO):
         values = sample.filled(name)
         if values and all(isinstance(value, str | int) for value in values):
-            return Found(_with_prefix(sample, name), f"named so, in {sample.share(len(values))}")
+            return Found(_with_prefix(sample, name), f"by its name; filled in {sample.share(len(values))}")
     for name in names:
         values = sample.filled(name)
         if placed(sum(isinstance(value, str) and bool(_FILE.fullmatch(value)) for value in values), len(values)):
@@ -289,10 +289,12 @@ def _id(sample: Sample, names: Sequence[str], video: str) -> Found | None:
         if len(values) < len(sample.records):
             continue
         if len(set(values)) == len(values):
-            return Found(name, "another one in every record")
+            return Found(name, "different in every record")
         both = f"{video}_{{{name}}}" if "{" in video else f"{{{video}}}_{{{name}}}"
         if video and len(set(map(text_of, sample.column(both)))) == len(values):
             return Found(both, f"{name} repeats from video to video; with the video it does not")
+        if placed(len(set(values)), len(values)):
+            return Found(name, f"{len(set(values)):,} different in {sample.share(len(values))}: some repeat")
     return None
 
 

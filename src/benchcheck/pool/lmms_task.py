@@ -1,7 +1,7 @@
 """lmms-eval's task files: what their YAML says of a benchmark's data. Pure; nothing in them is ever run.
 
 A task names a hub dataset and how a record becomes a prompt: by a field, by a Jinja template, or by a Python function
-(`!function utils.doc_to_text`). Fields are taken over. What a function decides is named, and has to be guessed from data.
+(`!function utils.doc_to_text`). Fields are taken over. What a function decides is named, and is guessed from the data.
 """
 
 import re

@@ -6,11 +6,22 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["pool_entry", "spec_text", "toml_value"]
+__all__ = ["in_order", "pool_entry", "spec_text", "toml_value"]
 
 _WIDE = 100
 """Columns up to which a comment stands behind its line."""
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+_ORDER = (
+    *("bench", "reader", "header", "unnest", "id", "question", "question_text", "category", "duration", "subtitles"),
+    *("group", "mcq_where", "leaks", "options", "gold", "video", "source"),
+)
+
+
+def in_order(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec's keys in the order in which people read them."""
+    return {key: table[key] for key in (*_ORDER, *table) if key in table}
 
 
 def toml_value(value: Any) -> str:
