@@ -1,6 +1,11 @@
 """Records to items: one each, with every issue."""
 
+import pickle
+import random
+import tempfile
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchcheck.config import Config, Model, Protocol
 from benchcheck.errors import InputError
 from benchcheck.pool.gold import Gold
 from benchcheck.pool.issues import ISSUES, blocking
 from benchcheck.pool.items import Item, VideoRef
-from benchcheck.pool.mapping import checked_items, hub_video, items_of
+from benchcheck.pool.mapping import Together, checked_items, hub_video, items_of, map_record
 from benchcheck.pool.options import Options
 from benchcheck.pool.readers import Record
 from benchcheck.pool.specs import Spec, VideoFields, load_spec
+from benchcheck.screen.steps import LADDER
+from benchcheck.study import Study
 
 SPEC = Spec(
     bench="b",
@@ -320,3 +328,224 @@ def test_any_record_becomes_an_item_that_can_be_written(rows: list[dict[str, Any
             assert 2 <= len(item.options) <= 26
             assert item.gold is not None
             assert 0 <= item.gold < len(item.options)
+
+
+def test_a_filter_leaves_records_out_and_counts_them() -> None:
+    spec = replace(SPEC, where={"split": ["val", "dev"], "n": 1})
+    rows = [
+        {**GOOD, "split": split, "n": n} for split, n in [("val", 1), ("test", 1), ("DEV ", "1"), ("val", 2), (None, 1)]
+    ]
+    together = Together(spec)
+    found = list(checked_items(spec, records(rows), together))
+    assert [checked.item.item_id for checked in found] == ["b_0", "b_2"]  # rows keep their numbers
+    assert together.left_out == 3
+    with pytest.raises(InputError, match=r"f\.jsonl: no record has 'splt', which is needed for where"):
+        items(*rows, spec=replace(SPEC, where={"splt": "val"}))
+    with pytest.raises(InputError, match=r"no record is one of split = 'train': all 5 are left out\. Cure: mend where"):
+        items(*rows, spec=replace(SPEC, where={"split": "train"}))
+
+
+def test_flags_and_missing_values_can_be_filtered_by() -> None:
+    rows = [{**GOOD, "hard": hard} for hard in (True, "True", "true", False, None)]
+    assert len(items(*rows, spec=replace(SPEC, where={"hard": True}))) == 3
+    assert len(items(*rows, spec=replace(SPEC, where={"hard": ""}))) == 1
+
+
+def test_open_ended_records_are_kept_as_such_and_may_lack_everything() -> None:
+    spec = replace(SPEC, mcq_where={"kind": "mc"})
+    found = items(
+        {**GOOD, "kind": "mc"}, {"kind": "open", "question": "Why?", "video": "v", "answer": "For fun."}, spec=spec
+    )
+    assert [(item.format, item.issues) for item in found] == [("mcq", ()), ("open", ("open_ended",))]
+    assert (found[1].options, found[1].gold) == ((), None)
+
+
+def test_a_benchmark_without_options_is_open_and_no_error() -> None:
+    spec = replace(SPEC, options=Options(kind="none"), gold=Gold(kind="none"))
+    rows = [{"question": "Why?", "video": "v"}, {"question": "When?", "video": "v"}]
+    assert [item.issues for item in items(*rows, spec=spec)] == [("open_ended",), ("open_ended",)]
+
+
+def test_files_with_other_columns_can_follow_one_another() -> None:
+    """MLVU: the files 8 and 9 have neither `candidates` nor, in part, the columns of the others."""
+    found = items(GOOD, {"question": "q", "video": "w.mp4", "scoring_points": [1]}, {**GOOD, "video_name": "x"})
+    assert [item.format for item in found] == ["mcq", "open", "mcq"]
+
+
+def test_a_fixed_question() -> None:
+    spec = replace(SPEC, question="", question_text="Which caption fits the video?")
+    assert {item.question for item in items(GOOD, {**GOOD, "question": None}, spec=spec)} == {spec.question_text}
+
+
+@pytest.mark.parametrize(
+    ("question", "kept"),
+    [
+        ("Why?\nAnswer with the letter.", "Why?"),
+        ("Why?", "Why?"),
+        ("Answer with care: why?", "Answer with care: why?"),
+    ],
+)
+def test_a_prompts_ending_is_cut_off(question: str, kept: str) -> None:
+    assert (
+        items({**GOOD, "question": question}, spec=replace(SPEC, question_tail=r"\s+Answer with"))[0].question == kept
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "question", "issues"),
+    [
+        ('["flute", "left"]', "Is the flute left?", ()),
+        (["flute", 2], "Is the flute 2?", ()),
+        ('["flute"]', "Is the <Object> <RL>?", ("media_placeholder",)),
+        ("flute", "Is the <Object> <RL>?", ("media_placeholder",)),
+        ("[" * 100_000, "Is the <Object> <RL>?", ("media_placeholder",)),
+        (None, "Is the <Object> <RL>?", ("media_placeholder",)),
+        ({"a": 1}, "Is the <Object> <RL>?", ("media_placeholder",)),
+    ],
+)
+def test_placeholders_are_filled_in_order_or_not_at_all(values: Any, question: str, issues: tuple[str, ...]) -> None:
+    spec = replace(SPEC, question_fill="templ_values")
+    item = items({**GOOD, "question": "Is the <Object> <RL>?", "templ_values": values}, spec=spec)[0]
+    assert item.question == question
+    assert [code for code in item.issues if code == "media_placeholder"] == list(issues)
+
+
+def test_one_value_that_is_no_list_fills_one_place() -> None:
+    spec = replace(SPEC, question_fill="value")
+    assert (
+        items({**GOOD, "question": "How many <Object>s?", "value": "flute"}, spec=spec)[0].question
+        == "How many flutes?"
+    )
+
+
+def test_options_are_cut_out_of_the_question() -> None:
+    spec = replace(
+        SPEC, options=Options(kind="embedded"), gold=Gold(kind="letter", field="answer"), question_tail="\nBest:"
+    )
+    row = {**GOOD, "question": "What is red?\nA. apple\nB. sky\nBest:", "answer": "B"}
+    item = items(row, spec=spec)[0]
+    assert (item.question, item.options, item.gold) == ("What is red?", ("apple", "sky"), 1)
+    named = replace(spec, options=Options(kind="embedded", field="question"))
+    assert items({**row, "question": "What is red?\nA. apple\nB. sky"}, spec=named)[0] == item
+    other = replace(spec, options=Options(kind="embedded", field="text"))
+    assert items({**GOOD, "text": "A. apple\nB. sky", "answer": "B"}, spec=other)[0].question == "What is red?"
+    assert items(row, {**row, "question": "What?\nA. x\nC. y"}, spec=spec)[1].issues[0] == "unreadable_options"
+
+
+def test_options_are_put_in_an_order_drawn_for_the_item() -> None:
+    spec = replace(SPEC, gold=Gold(kind="last"), options=Options(kind="list", field="options", shuffle=True), id="id?")
+    rows = [{"question": f"{n}?", "options": ["p", "q", "r", f"gold {n}"], "video": str(n)} for n in range(200)]
+    found = items(*rows, spec=spec)
+    assert all(item.options[item.gold or 0] == f"gold {n}" for n, item in enumerate(found))
+    assert all((item.file_gold, item.issues) == (3, ("shuffled_options",)) for item in found)
+    counts = Counter(item.gold for item in found)
+    assert set(counts) == {0, 1, 2, 3}
+    assert max(counts.values()) < 80
+    order = random.Random("42|options|b_7").sample(range(4), 4)
+    assert found[7].options == tuple(["p", "q", "r", "gold 7"][place] for place in order)
+    assert items(*rows, spec=spec) == found
+
+
+def test_a_shuffled_hidden_gold_stays_hidden() -> None:
+    spec = replace(SPEC, gold=Gold(kind="none"), options=Options(kind="list", field="options", shuffle=True))
+    item = items(GOOD, spec=spec)[0]
+    assert (item.gold, item.file_gold, sorted(item.options)) == (None, None, ["apple", "grass", "sky"])
+
+
+@pytest.mark.parametrize(
+    ("row", "key", "issues"),
+    [
+        ({"v1": "a.mp4", "v2": "b.mp4"}, "b::::a.mp4|b.mp4", ("several_videos",)),
+        ({"v1": "a.mp4", "v2": None}, "b::::a.mp4", ()),
+        ({"v1": " ", "v2": "b.mp4"}, "b::::b.mp4", ()),
+        ({"v1": None, "v2": ""}, "", ("no_video",)),
+        ({"v1": ["a", "b"], "v2": "c"}, "b::::a|b|c", ("several_videos",)),
+        ({"v1": "a", "v2": "", "frames": "a/1.jpg"}, "b::::a", ("frames_not_video",)),
+    ],
+)
+def test_several_videos_and_frames(row: dict[str, Any], key: str, issues: tuple[str, ...]) -> None:
+    spec = replace(SPEC, video=VideoFields(members=("v1", "v2"), frames="frames?"))
+    item = items({**GOOD, **row}, spec=spec)[0]
+    assert (item.video_key, item.issues) == (key, issues)
+
+
+def test_known_errors_are_kept_as_open_and_those_that_no_item_has_are_told() -> None:
+    spec = replace(SPEC, errata={"7": "none of the options is right", "9": "typing error"})
+    together = Together(spec)
+    found = list(checked_items(spec, records([{**GOOD, "id": 7}, {**GOOD, "id": 8, "video": "w"}]), together))
+    assert [(checked.item.format, checked.item.issues) for checked in found] == [("open", ("erratum",)), ("mcq", ())]
+    assert found[0].issues[0].detail == "7: none of the options is right"
+    assert list(together.unmet_errata) == ["9"]
+
+
+def test_subtitles_and_groups_are_kept() -> None:
+    item = items({**GOOD, "srt": "s/a.srt", "pair": 4}, spec=replace(SPEC, subtitles="srt|basename", group="pair"))[0]
+    assert (item.subtitles, item.group) == ("a.srt", "4")
+
+
+def test_a_field_of_the_file_wins_over_an_automatic_one() -> None:
+    assert items({**GOOD, "_file": "own"}, spec=replace(SPEC, category="_file"))[0].category == "own"
+
+
+def test_what_a_record_becomes_is_small_and_can_be_sent() -> None:
+    """A worker process maps; whoever holds the rows together sees no record again."""
+    big = {**GOOD, "reasoning": "x" * 10_000}
+    sent = [
+        pickle.dumps(map_record(SPEC, record, row)) for row, record in enumerate(records([big, {**big, "answer": 1}]))
+    ]
+    assert max(map(len, sent)) < 1_500
+    together = Together(SPEC)
+    found = [together.add(pickle.loads(data)) for data in sent]
+    together.finish()
+    assert found == list(checked_items(SPEC, records([big, {**big, "answer": 1}])))
+    assert [issue.detail for checked in found if checked for issue in checked.issues] == ["gold 'sky', before 'apple'"]
+
+
+def test_a_repeat_is_known_without_the_item() -> None:
+    """Another process may keep the items and send what identifies them alone."""
+    together = Together(SPEC)
+    for row, record in enumerate(records([GOOD, GOOD])):
+        mapped = map_record(SPEC, record, row)
+        mapped.item = replace(mapped.item, options=()) if mapped.item else None
+        checked = together.add(mapped)
+    assert checked is not None
+    assert checked.item.issues == ("repeated_item",)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
+
+
+@settings(max_examples=25)  # each writes a file
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "id": TEXT,
+                "question": TEXT,
+                "options": st.lists(TEXT, min_size=2, max_size=6, unique=True),
+                "answer": st.integers(0, 7),
+                "video": TEXT,
+                "start": st.none() | st.floats(0, 50),
+                "end": st.none() | st.floats(51, 1e5),
+                "category": st.none() | TEXT,
+                "duration": st.none() | st.floats(0, 1e5),
+                "sub": st.none() | TEXT,
+                "pair": st.none() | st.integers(),
+            }
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    st.booleans(),
+)
+def test_spec_to_items_to_parquet_to_items_is_exact(rows: list[dict[str, Any]], shuffle: bool) -> None:
+    spec = replace(
+        SPEC, options=Options(kind="list", field="options", shuffle=shuffle), subtitles="sub", group="{pair}/{question}"
+    )
+    made = items({**GOOD, "sub": "s", "pair": 1}, *rows, {**GOOD, "answer": 2, "sub": "s", "pair": 1}, spec=spec)
+    assert len(made) == len(rows) + 2
+    with tempfile.TemporaryDirectory() as folder:
+        models = {LADDER[number].role: Model(model="none") for number in Protocol().steps}
+        study = Study(Path(folder), Config(study_version=1, models=models))
+        study.write_pool(iter(made))
+        assert study.items() == made

@@ -122,11 +122,17 @@ def _reader(expression: str) -> _Reader:
     return filled
 
 
+def _plain(name: str, values: Mapping[str, Any]) -> Any:
+    """As `lookup` for a name without dots, the case that a million items meet ten times each."""
+    value = values.get(name)
+    return None if value.__class__ is float and math.isnan(value) else value
+
+
 def _field_reader(name: str, steps: tuple[_Transform, ...]) -> _Reader:
     """The function that reads one field and transforms it."""
     name = name.removesuffix("?")
     if not steps:
-        return lambda values: lookup(values, name)
+        return functools.partial(_plain, name) if "." not in name else lambda values: lookup(values, name)
 
     def transformed(values: Mapping[str, Any]) -> Any:
         value = lookup(values, name)

@@ -52,7 +52,7 @@ class Partners:
             partner = self._tables[path].get(key)
             self._unmet[path].discard(key)
             values = {**(partner.values if partner else {}), **record.values, JOINED: partner is not None}
-            yield Record(values, record.file, record.place, record.row)
+            yield Record(values, record.file, record.place, record.row, record.inside)
 
     def _read(self, path: Path, first: Record) -> dict[str, Record]:
         """Read a second file, by key."""

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,7 +23,7 @@ from benchcheck.pool.issues import Issue, blocking
 from benchcheck.pool.items import Item, VideoRef
 from benchcheck.pool.options import Options, RawOptions, Settled, column_family, raw_options, settled
 from benchcheck.pool.readers import Record
-from benchcheck.pool.specs import JOINED, Spec
+from benchcheck.pool.specs import JOINED, Spec, VideoFields
 from benchcheck.pool.times import seconds, window_of
 from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
 
@@ -67,15 +68,21 @@ def _needs(spec: Spec) -> tuple[tuple[str, ...], frozenset[str]]:
     return names, frozenset(name for name in names if "." not in name)
 
 
+@functools.lru_cache(maxsize=64)
+def _stems(file: Path, inside: str) -> tuple[str, str]:
+    """Stem of a file, and of the archive's member in it."""
+    return file.stem, Record({}, file, "", 0, inside).member
+
+
 def map_record(spec: Spec, record: Record, row: int) -> Mapped:
     """Turn one record into an item; `row` counts a benchmark's records from 0, those left out too.
 
     Raises:
         InputError: the spec declares item ids, and this record has none.
     """
-    stem = record.file.stem
-    values = {"_file": stem, "_member": stem, "_row": record.row, "_bench": spec.bench, **record.values}
-    mapped = Mapped(Record({}, record.file, record.place, record.row))
+    stem, member = _stems(record.file, record.inside)
+    values = {"_file": stem, "_member": member, "_row": record.row, "_bench": spec.bench, **record.values}
+    mapped = Mapped(Record({}, record.file, record.place, record.row, record.inside))
     _count_fields(spec, values, mapped)
     if not mapped.has_options or mapped.present + 1 != 1 << len(_needs(spec)[0]):
         mapped.fields = tuple(record.values)[:30]
@@ -105,7 +112,7 @@ def _has_options(options: Options, values: Mapping[str, Any]) -> bool:
 
 def _fits(wanted: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
     """Whether each field has its value, or one of its values; compared as texts, case and white space aside."""
-    for expression, allowed in wanted.items():
+    for expression, allowed in wanted.items() if wanted else ():
         found = fold(text_of(value_of(values, expression)))
         if all(found != fold(text_of(one)) for one in (allowed if isinstance(allowed, list) else [allowed])):
             return False
@@ -125,12 +132,12 @@ def _make(spec: Spec, values: Mapping[str, Any], row: int, mapped: Mapped) -> No
     start, end = _window(spec, values, found)
     duration = _duration(spec, values)
     _check_window(start, end, duration, found)
-    source_id = _text(value_of(values, spec.id), "id", found) or f"{record.file.name}#{record.row}"
-    category = _text(_joined(value_of(values, spec.category)), "category", found)
+    source_id = _read(values, spec.id, "id", found) or f"{record.file.name}#{record.row}"
+    category = _read(values, spec.category, "category", found)
     _check_records(spec, values, source_id, found)
     found += text_issues(question, texts.options, texts.gold)
     if reference is not None and texts.options:
-        asked = [reference.key, repr((start, end)), fold(question), *_extra(spec, values)]
+        asked = (reference.key, start, end, fold(question), *_extra(spec, values))
         _identify(asked, texts, mapped)
     codes = tuple(dict.fromkeys([issue.code for issue in found]))
     mapped.issues, mapped.number = tuple(found), texts.number
@@ -149,8 +156,8 @@ def _make(spec: Spec, values: Mapping[str, Any], row: int, mapped: Mapped) -> No
         category=category,
         duration=duration,
         issues=codes,
-        subtitles=_text(value_of(values, spec.subtitles), "subtitles", found),
-        group=_text(value_of(values, spec.group), "group", found),
+        subtitles=_read(values, spec.subtitles, "subtitles", found),
+        group=_read(values, spec.group, "group", found),
         file_gold=texts.file_gold,
     )
 
@@ -159,6 +166,14 @@ def _make(spec: Spec, values: Mapping[str, Any], row: int, mapped: Mapped) -> No
 def _video_id(reference: VideoRef) -> str:
     """The video's id; items of one video stand side by side in most files."""
     return reference.video_id
+
+
+def _read(values: Mapping[str, Any], expression: str, name: str, found: list[Issue]) -> str:
+    """An expression's value as a text that can be written, a list of names joined; empty where none is declared."""
+    if not expression:
+        return ""
+    value = value_of(values, expression)
+    return _text(", ".join(map(text_of, value)) if isinstance(value, list) else value, name, found)
 
 
 def _text(value: Any, name: str, found: list[Issue]) -> str:
@@ -171,11 +186,6 @@ def _text(value: Any, name: str, found: list[Issue]) -> str:
 
 def _shown(values: Mapping[str, Any], expression: str) -> str:
     return shown(value_of(values, expression))
-
-
-def _joined(value: Any) -> Any:
-    """A list of names as one text."""
-    return ", ".join(map(text_of, value)) if isinstance(value, list) else value
 
 
 def _item_id(spec: Spec, values: Mapping[str, Any], record: Record, row: int, found: list[Issue]) -> str:
@@ -299,15 +309,14 @@ def _gold_detail(value: Any, raw: RawOptions) -> str:
 
 def hub_video(member: str) -> tuple[str, str] | None:
     """Repository and path of a hub URL (VLM4D), None for everything else."""
-    match = _HUB_URL.fullmatch(member)
+    match = _HUB_URL.fullmatch(member) if member.startswith("http") else None
     return (match.group(1), unquote(match.group(2), errors="replace")) if match else None
 
 
 def _video(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> VideoRef | None:
     """The video's reference; None when the record names none."""
     video = spec.video
-    members = [_text(value_of(values, part), "video", found) for part in video.members or (video.member,)]
-    members = [member for member in members if member.strip()]
+    members = _members(video, values, found)
     if video.frames and text_of(value_of(values, video.frames)):
         found.append(Issue("frames_not_video", f"{video.frames} = {_shown(values, video.frames)}"))
     if not members:
@@ -318,8 +327,17 @@ def _video(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> VideoRe
     elif hub := hub_video(members[0]):
         return VideoRef(*hub)
     archive = video.zip_path
-    zip_path = _text(value_of(values, archive), "zip_path", found) if "{" in archive else archive
+    zip_path = _read(values, archive, "zip_path", found) if "{" in archive else archive
     return VideoRef(video.repo or spec.bench, "|".join(members), zip_path)
+
+
+def _members(video: VideoFields, values: Mapping[str, Any], found: list[Issue]) -> list[str]:
+    """The videos that a record names: one a place, or a list in one field."""
+    named: list[Any] = []
+    for value in [value_of(values, part) for part in video.members or (video.member,)]:
+        named += value if isinstance(value, list) else [value]
+    members = [_text(value, "video", found) for value in named]
+    return [member for member in members if member and not member.isspace()]
 
 
 def _window(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> tuple[float | None, float | None]:
@@ -331,13 +349,13 @@ def _window(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> tuple[
         if spec.video.window:
             start, end = window_of(value_of(values, spec.video.window))
         else:
-            start, end = (seconds(value_of(values, part)) for part in (spec.video.start, spec.video.end))
+            start, end = seconds(value_of(values, spec.video.start)), seconds(value_of(values, spec.video.end))
         if end is not None and end <= (start or 0):
             raise ValueError(f"it ends at {end:g} s and starts at {start or 0:g} s")
     except ValueError as reason:
         found.append(Issue("bad_window", str(reason)))
         return None, None
-    if start is None and end is None and not all(needed(part) == [] for part in declared):
+    if start is None and end is None and any(map(needed, declared)):
         found.append(Issue("no_window", f"{', '.join(declared)} is empty"))
     return start, end
 
@@ -366,10 +384,10 @@ def _check_records(spec: Spec, values: Mapping[str, Any], source_id: str, found:
 
 def _extra(spec: Spec, values: Mapping[str, Any]) -> list[str]:
     """Further fields of the identity."""
-    return [text_of(value_of(values, part)) for part in spec.identity]
+    return [text_of(value_of(values, part)) for part in spec.identity] if spec.identity else []
 
 
-def _identify(asked: list[str], texts: _Texts, mapped: Mapped) -> None:
+def _identify(asked: tuple[object, ...], texts: _Texts, mapped: Mapped) -> None:
     """Hash what makes the item the same question as another; the order of its options does not matter."""
     folded = sorted_texts(texts.options)
     data = repr((asked, folded)).encode(errors="backslashreplace")

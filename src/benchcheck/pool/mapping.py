@@ -89,11 +89,11 @@ class Together:
         earlier = self._first.setdefault(identity, place)
         if len(self._first) > count:
             return None
-        texts = sorted_texts(item.options)
-        gold = shown(texts[place]) if place >= 0 else None
+        texts = sorted_texts(item.options)  # none where another process keeps the item
+        gold, before = (shown(texts[at]) if 0 <= at < len(texts) else at for at in (place, earlier))
         if earlier == place:
-            return Issue("repeated_item", f"gold {gold}")
-        return Issue("other_gold", f"gold {gold}, before {shown(texts[earlier])}") if min(earlier, place) >= 0 else None
+            return Issue("repeated_item", f"gold {gold}" if place >= 0 else "no gold")
+        return Issue("other_gold", f"gold {gold}, before {before}") if min(earlier, place) >= 0 else None
 
     def _check_fields(self, last: Record) -> None:
         """Refuse a file of which no record has a field that the spec needs."""
