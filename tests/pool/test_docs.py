@@ -18,10 +18,12 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_every_issue_code_is_on_its_page() -> None:
+def test_every_issue_code_is_on_its_page_once() -> None:
     text = (DOCS / "issue-codes.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| (blocks|notes) \| (.*) \|$", text, re.MULTILINE)
-    assert rows == [(code, "blocks" if code_.blocks else "notes", code_.meaning) for code, code_ in ISSUES.items()]
+    rows = re.findall(r"^\| `(\w+)` \| (blocks|notes) \| (.*?) \| .*\|$", text, re.MULTILINE)
+    assert sorted(rows) == sorted(
+        (name, "blocks" if code.blocks else "notes", code.meaning) for name, code in ISSUES.items()
+    )
 
 
 def test_the_example_spec_loads_and_names_every_key(tmp_path: Path) -> None:

@@ -94,7 +94,15 @@ def test_labelled() -> None:
         (["A. W", "B. T", "D. C", "C. J"], (), 2, ("A. W", "B. T", "D. C", "C. J"), 2, ("prefix_out_of_order",)),
         (["(A) W", "B. T", "C J", "D) C"], (), 2, ("(A) W", "B. T", "C J", "D) C"), 2, ("prefix_on_some",)),
         (["A. W", "T", "J"], (), 2, ("A. W", "T", "J"), 2, ()),
-        (["B. W", "C. T", "J"], (), 2, ("B. W", "C. T", "J"), 2, ()),
+        (["B. W", "C. T", "J"], (), 2, ("B. W", "C. T", "J"), 2, ("prefix_out_of_order",)),
+        (
+            ["A. Einstein", "I. Newton", "N. Bohr"],
+            (),
+            2,
+            ("A. Einstein", "I. Newton", "N. Bohr"),
+            2,
+            ("prefix_out_of_order",),
+        ),
         # Video-MME 623-3: stripped once
         (["A. L. Pasteur", "B. R. Koch"], (), 0, ("L. Pasteur", "R. Koch"), 0, ()),
         ([1, 2.5], (), 0, ("1", "2.5"), 0, ()),

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchcheck.pool.embedded import NARROW
 from benchcheck.pool.fields import fold, lookup, text_of
-from benchcheck.pool.options import RawOptions, labelled
+from benchcheck.pool.raw import RawOptions, labelled
 from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
 
 __all__ = ["GOLD_KINDS", "HIDDEN", "Gold", "MappedGold", "map_gold", "other_option"]
@@ -207,10 +207,9 @@ def _by_letter(text: str, raw: RawOptions) -> list[int]:
         place = LETTERS.index(letter)
         return [raw.kept[place]] if place < len(raw.kept) else []
     by_place = [index for index, label in enumerate(labelled(raw)) if label == letter]
-    letters = {place: raw.parts[place][0] for place in raw.kept}
-    own = LETTERS[: len(raw.values)]
-    if 2 * sum(prefix != "" and prefix in own for prefix in letters.values()) <= len(letters):
+    if not raw.own_letters:
         return by_place
+    letters = {place: raw.parts[place][0] for place in raw.kept}
     by_prefix = [place for place, prefix in letters.items() if prefix == letter]
     if not by_prefix:
         return [place for place in by_place if not letters.get(place)]

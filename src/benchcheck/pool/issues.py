@@ -51,7 +51,7 @@ ISSUES: dict[str, IssueCode] = {
     "duplicate_gold": IssueCode("Another option has the gold's text: two right answers, one of them keyed.", False),
     "empty_option": IssueCode("An option without text stood among the others.", False),
     "non_string_option": IssueCode("An option is a list, a dict or a flag; it is shown as its JSON text.", False),
-    "prefix_out_of_order": IssueCode("Every option has a letter prefix, but not its position's; kept as text.", False),
+    "prefix_out_of_order": IssueCode("Options have letter prefixes, but not their positions'; kept as text.", False),
     "prefix_on_some": IssueCode("Most options carry their position's letter, some do not; kept as text.", False),
     "options_rejoined": IssueCode("Options that were split at line breaks were put together again.", False),
     "shuffled_options": IssueCode(
