@@ -137,7 +137,7 @@ def _prior(option: Numbers, gold: Numbers) -> Scores:
 
 
 def _prior_p(choice: _Choice, option: Numbers) -> float:
-    """Bound the chance of what texts say about the right option: learnt on every second item and tried on the others, and back.
+    """Bound the chance of what texts say about the right option, learnt on every second item and tried on the others.
 
     Leaving one item out is the better estimate but no test: items with the same options are then all judged by nearly
     the same golds, so that their credits rise and fall together. Learnt on one half, the credits of the other are
