@@ -21,7 +21,7 @@ from benchcheck.pool.mapping import items_of
 from benchcheck.pool.readers import Layout, Record, read_records
 from benchcheck.pool.specs import Spec, load_spec
 
-__all__ = ["Fixture", "Want", "all_fixtures", "items_in", "records_in", "write"]
+__all__ = ["Fixture", "Want", "all_fixtures", "items_in", "records_in", "row", "rows", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,23 @@ class Fixture:
 
     `files` has, by file name, bytes or text as they are, or data that is written as the spec's reader reads it: a JSON
     document; the records of JSON lines, CSV, TSV and Parquet; the members of a zip archive. `beside` has what only lies
-    there (the second file of a join), written by its suffix. `items` are those of all files, in their order.
+    there (the second file of a join): bytes, text, or a JSON document. `items` are those of all files, in their order.
     """
 
     spec: str
     files: Mapping[str, Any]
     items: Sequence[Want]
     beside: Mapping[str, Any] = field(default_factory=dict)
+
+
+def row(names: str, *values: Any) -> dict[str, Any]:
+    """Return a record with the fields whose names stand in a line."""
+    return dict(zip(names.split(), values, strict=True))
+
+
+def rows(names: str, *records: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return records with the same fields."""
+    return [row(names, *values) for values in records]
 
 
 def all_fixtures() -> dict[str, Fixture]:
@@ -100,33 +110,31 @@ def _content(name: str, content: Any, spec: Spec) -> bytes:
     reader = spec.reader if spec.reader != "auto" else suffix.removeprefix(".")
     if isinstance(content, bytes):
         return content
-    if isinstance(content, str):
-        return content.encode()
     if suffix == ".zip":
         return _zip(content, spec)
     if reader == "parquet":
         return _parquet(content)
+    return (content if isinstance(content, str) else _text(content, reader, spec.header)).encode()
+
+
+def _text(content: Any, reader: str, header: Sequence[str]) -> str:
+    """Data as a text file of a reader's kind."""
     if reader in ("csv", "tsv"):
-        return _table(content, spec.header, "\t" if reader == "tsv" else ",").encode()
+        return _table(content, header, "\t" if reader == "tsv" else ",")
     if reader == "json":
-        return json.dumps(content, ensure_ascii=False, indent=1).encode()
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in content).encode()
+        return json.dumps(content, ensure_ascii=False, indent=1)
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in content)
 
 
 def write(fixture: Fixture, folder: Path) -> list[Path]:
     """Write a specimen's files; return those that a study would name."""
     spec = load_spec(fixture.spec)
-    found = []
     for name, content in {**fixture.files, **fixture.beside}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if name in fixture.beside:
-            content = content if isinstance(content, bytes | str) else json.dumps(content)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-            continue
-        path.write_bytes(_content(name, content, spec))
-        found.append(path)
-    return found
+        plain = isinstance(content, bytes | str) or name not in fixture.beside
+        path.write_bytes(_content(name, content if plain else json.dumps(content), spec))
+    return [folder / name for name in fixture.files]
 
 
 def records_in(spec: Spec, files: Sequence[Path]) -> Iterator[Record]:

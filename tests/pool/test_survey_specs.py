@@ -1,4 +1,4 @@
-"""Every spec that ships, on a specimen of its files: the items that come out, and that nothing in them tells the answer.
+"""Every spec that ships, on a specimen of its files: the items, and that nothing in them tells the answer.
 
 The specimens are in the modules `fixtures_*.py`; their form is in `fixtures.py`.
 """
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from .fixtures import Fixture, Want, all_fixtures, items_in, records_in, write
 
 from benchcheck.config import Config, Model, Protocol
 from benchcheck.pool.build import build_pool
@@ -22,6 +21,8 @@ from benchcheck.pool.readers import Record
 from benchcheck.pool.specs import Spec, load_spec, spec_names
 from benchcheck.screen.answers import prompts_of
 from benchcheck.screen.steps import LADDER
+
+from .fixtures import Fixture, Want, all_fixtures, items_in, records_in, write
 
 FIXTURES = all_fixtures()
 NAMES = [name for name in spec_names() if name not in ("generic", "rextime_val")]
