@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchcheck.config import PoolSource
-from benchcheck.errors import ConfigError, InputError, SpecError, StudyError, UsageError
+from benchcheck.errors import ConfigError, DamagedFileError, InputError, SpecError, StudyError, UsageError
 from benchcheck.pool.build import build_pool
 from benchcheck.pool.declared import bench_name
 from benchcheck.pool.issues import ISSUES
@@ -105,7 +105,8 @@ def test_generic_reads_what_people_have(make_study: MakeStudy, tmp_path: Path, n
 
 def test_the_manifest_says_what_there_is_and_where_it_comes_from(make_study: MakeStudy, tmp_path: Path) -> None:
     header = "video,frame_count,width,height,question,answer,qid,type,a0,a1,a2,a3,a4\n"
-    (tmp_path / "val.csv").write_text(header + "7,1,1,1,why,2,0,CW,a,b,c,d,e\n7,1,1,1,how,9,1,CH,a,b,c,d,e\n")
+    options = "a cup,a ball,a hat,a key,a pen"
+    (tmp_path / "val.csv").write_text(header + f"7,1,1,1,why,2,0,CW,{options}\n7,1,1,1,how,9,1,CH,{options}\n")
     write_rows(tmp_path / "mine.jsonl", row(0))
     study = make_study(PoolSource(spec="nextqa_val", files=("val.csv",)), generic("mine.jsonl"))
     summary = build_pool(study, accept_drift=True)
@@ -127,6 +128,7 @@ def test_the_manifest_says_what_there_is_and_where_it_comes_from(make_study: Mak
     )
     assert rows[0]["drift"] == drift
     assert f"nextqa_val: {drift}" in summary.warnings
+    assert (rows[0]["checked"], rows[0]["options"], rows[0]["left_out"]) == ("real files", '{"5": 1}', "0")
     assert (rows[1]["bench"], rows[1]["source"], rows[1]["drift"]) == ("mine", "mine.jsonl", "")
     assert set(json.loads(rows[1]["files"])) == {"mine.jsonl"}
     assert len(json.loads(rows[1]["files"])["mine.jsonl"]) == 64
@@ -270,7 +272,7 @@ def test_bad_input_is_one_line_and_the_old_pool_stays(make_study: MakeStudy, tmp
         build_pool(make_study(*sources))
     assert message.format(folder=tmp_path) in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert caught.value.exit_code == 2
+    assert caught.value.exit_code == (1 if isinstance(caught.value, DamagedFileError) else 2)
     assert {path.name: path.read_bytes() for path in results.iterdir()} == before
 
 
