@@ -8,8 +8,12 @@ from pathlib import Path
 
 from benchcheck.config import PoolSource
 from benchcheck.pool.build import build_pool
+from benchcheck.pool.gold import GOLD_KINDS, Gold
 from benchcheck.pool.issues import ISSUES
-from benchcheck.pool.specs import Spec, load_spec, spec_names
+from benchcheck.pool.nesting import STEPS
+from benchcheck.pool.options import OPTION_KINDS, Options
+from benchcheck.pool.specs import Expect, Join, Source, Spec, VideoFields, load_spec
+from benchcheck.pool.transforms import TRANSFORMS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -36,13 +40,19 @@ def test_the_example_spec_loads_and_names_every_key(tmp_path: Path) -> None:
         "a4",
         "owner/dataset",
     )
-    for key in Spec.__dataclass_fields__:
-        assert key == "header" or re.search(rf"^(# )?\[?{key}\b", example, re.MULTILINE), key
+    for kind in (Spec, VideoFields, Join, Expect, Source):
+        for key in kind.__dataclass_fields__:
+            assert re.search(rf"^(# )?\[?{key}\b", example, re.MULTILINE), key
 
 
-def test_the_specs_that_ship_are_listed() -> None:
+def test_every_kind_step_and_transform_is_explained() -> None:
     text = (DOCS / "pool.md").read_text(encoding="utf-8")
-    assert ", ".join(f"`{name}`" for name in sorted(spec_names())) in " ".join(text.split())
+    rows = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    named = {re.match(r"[a-z_?]+", name)[0] for row in rows for name in re.findall(r"`(.*?)`", row)}
+    kinds = {re.match(r"[a-z?]+", name)[0] for name in (*STEPS, *TRANSFORMS)}
+    assert named >= kinds | set(OPTION_KINDS) | set(GOLD_KINDS)
+    for key in (*Options.__dataclass_fields__, *Gold.__dataclass_fields__):
+        assert f"`{key}" in text or f".{key}" in text or re.search(rf"^{key} =", text, re.MULTILINE), key
 
 
 def test_the_example_records_build(make_study, tmp_path: Path) -> None:

@@ -259,6 +259,20 @@ def test_columns_need_only_the_first_two() -> None:
         items({"question": "q", "answer": 1, "video": "v", "a1": "y"}, spec=spec)
 
 
+def test_captions_need_the_right_one_and_a_wrong_one() -> None:
+    spec = replace(
+        SPEC,
+        question="",
+        question_text="Which?",
+        options=Options(kind="pair", gold_field="caption", others=("foils", "more?")),
+        gold=Gold(kind="first"),
+    )
+    found = items({"caption": "x", "foils": ["y", "z"], "video": "v"}, spec=spec)
+    assert (found[0].options, found[0].gold) == (("x", "y", "z"), 0)
+    with pytest.raises(InputError, match=r"no record has options\. Allowed: 'caption', 'foils', 'more\?'"):
+        items({"caption": "x", "video": "v"}, spec=spec)
+
+
 def test_golds_that_count_from_another_number_are_never_shifted_in_silence() -> None:
     rows = [{**GOOD, "answer": answer, "video": str(answer)} for answer in (1, 3, 2)]
     with pytest.raises(InputError, match=r"just past the options 1 times, and never the first one.*gold.base = 1"):

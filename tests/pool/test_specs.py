@@ -103,6 +103,8 @@ def test_needed_fields_of_the_rest() -> None:
         (MINIMAL + '[video]\nwindow = "time_reference"', "video names 'time_reference', which gives the answer away"),
         (MINIMAL + '[video]\nstart = "accurate_start"', "video names 'accurate_start', which gives the answer away"),
         (MINIMAL + '[video]\nwindow = "w"\nend = "e"', "video: window stands for start and end"),
+        (MINIMAL + '[source]\nchecked = "yes"', "source: checked = 'yes' is not allowed. Allowed: real files, survey"),
+        (MINIMAL + '[source]\nrevision = "main"', "source: revision = 'main' is not allowed. Allowed: a commit, 40"),
         ("question = ", "not readable as TOML"),
     ],
 )
