@@ -1,10 +1,12 @@
 """Building the pool of a study: two files that belong together, or one line and nothing changed."""
 
 import csv
+import dataclasses
 import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,123 @@ def test_the_manifest_says_what_there_is_and_where_it_comes_from(make_study: Mak
     assert len(json.loads(rows[1]["files"])["mine.jsonl"]) == 64
 
 
+def own_spec(folder: Path, name: str, **expect: Any) -> PoolSource:
+    """A spec like `generic` that expects some counts, and a file of two items."""
+    write_rows(folder / f"{name}.jsonl", row(0), row(1))
+    (folder / f"{name}.toml").write_text(
+        f'bench = "{name}"\nid = "id"\nquestion = "question"\n[options]\nkind = "list"\nfield = "options"\n[gold]\n'
+        'kind = "auto"\nfield = "answer"\n[video]\nmember = "video"\n[expect]\n'
+        + "".join(f"{key} = {value}\n" for key, value in expect.items())
+        + '[source]\nrepository = "https://example.org/r"\ncommit = "0123abcd"\n',
+        encoding="utf-8",
+    )
+    return PoolSource(spec=f"{name}.toml", files=(f"{name}.jsonl",))
+
+
+def test_all_drift_is_refused_at_once_and_nothing_is_written(make_study: MakeStudy, tmp_path: Path) -> None:
+    sources = [
+        own_spec(tmp_path, "one", items=3, mcq=2),
+        own_spec(tmp_path, "right", items=2, mcq=2, options=[3]),
+        own_spec(tmp_path, "two", options=[4, 5]),
+        own_spec(tmp_path, "three", mcq=1000),
+        own_spec(tmp_path, "four", items=1),
+    ]
+    study = make_study(*sources)
+    with pytest.raises(UsageError) as caught:
+        build_pool(study)
+    assert str(caught.value) == (
+        "one: 2 items where 3 were expected: another version of the file, or a part of it (the spec was checked on "
+        "https://example.org/r@0123abcd); two: 3 options where 4, 5 were expected: another version of the file, or a "
+        "part of it (the spec was checked on https://example.org/r@0123abcd); and 2 more benchmarks: three, four. "
+        "Nothing was written. Cure: get those files, or accept these with `benchcheck pool build --accept-drift` or "
+        "accept_drift = true in the [[pool]] entry"
+    )
+    assert caught.value.exit_code == 2
+    assert list(study.results.iterdir()) == []
+    summary = build_pool(study, accept_drift=True)
+    assert [bool(bench.drift) for bench in summary.benches] == [True, False, True, True, True]
+    assert "three: 2 mcq where 1,000 were expected: another version of the file, or a part of it" in summary.warnings
+    assert [bool(bench["drift"]) for bench in manifest(study)] == [True, False, True, True, True]
+
+
+def test_an_entry_accepts_its_own_drift_only(make_study: MakeStudy, tmp_path: Path) -> None:
+    one, two = own_spec(tmp_path, "one", items=3), own_spec(tmp_path, "two", items=3)
+    accepted = dataclasses.replace(one, accept_drift=True)
+    assert build_pool(make_study(accepted)).benches[0].drift
+    with pytest.raises(UsageError, match=r"^two: 2 items"):
+        build_pool(make_study(accepted, two))
+
+
+def test_a_file_of_errata_keeps_items_from_being_screened(make_study: MakeStudy, tmp_path: Path) -> None:
+    source = dataclasses.replace(own_spec(tmp_path, "one"), errata="wrong.csv")
+    path = tmp_path / "wrong.csv"
+    path.write_text(
+        "id,reason\ns1,the gold is wrong\nnone,x\n" + "".join(f"n{n},x\n" for n in range(9)), encoding="utf-8"
+    )
+    study = make_study(source)
+    summary = build_pool(study)
+    assert [(item.format, item.issues) for item in study.items()] == [("mcq", ()), ("open", ("erratum",))]
+    assert "one: errata for ids that no item has: 'none', 'n0', 'n1', 'n2', 'n3' and 5 more" in summary.warnings
+    path.write_text("id,reason\ns1,\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 2: no reason\. Allowed: columns id and reason, both filled"):
+        build_pool(study)
+    path.write_text("name,reason\ns1,x\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 2: no id\."):
+        build_pool(study)
+    path.unlink()
+    with pytest.raises(InputError, match=r"wrong\.csv"):
+        build_pool(study)
+
+
+def test_an_entry_may_name_what_its_spec_has_a_place_for(make_study: MakeStudy, tmp_path: Path) -> None:
+    source = own_spec(tmp_path, "one")
+    with pytest.raises(ConfigError, match=r"joins no second file\. Cure: leave out join"):
+        build_pool(make_study(dataclasses.replace(source, join="k.json")))
+    with pytest.raises(ConfigError, match=r"one: no files, and spec 'one.toml' names no hub dataset\. Cure: add files"):
+        build_pool(make_study(dataclasses.replace(source, files=())))
+    text = (tmp_path / "one.toml").read_text(encoding="utf-8")
+    (tmp_path / "one.toml").write_text(f'{text}[join]\nfile = "k.json"\non = "id"\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"absent\.json: no such file\. Cure: mend join"):
+        build_pool(make_study(dataclasses.replace(source, join="absent.json")))
+
+
+def test_a_spec_s_hub_dataset_is_fetched_where_no_file_is_named(
+    make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_spec(tmp_path, "one")
+    text = (tmp_path / "one.toml").read_text(encoding="utf-8")
+    hub = f'{text}hub = "owner/name"\nrevision = "{"a" * 40}"\nfiles = ["data/*.jsonl"]\n'
+    (tmp_path / "one.toml").write_text(hub, encoding="utf-8")
+    asked = []
+
+    def fetch(*wanted: object) -> list[Path]:
+        asked.append(wanted)
+        return [tmp_path / "one.jsonl"]
+
+    monkeypatch.setattr("benchcheck.pool.declared.fetch", fetch)
+    study = make_study(PoolSource(spec="one.toml"))
+    assert build_pool(study).rows == 2
+    assert manifest(study)[0]["source"] == f"owner/name@{'a' * 40}"
+    build_pool(make_study(PoolSource(spec="one.toml", revision="b" * 40)))
+    assert asked == [("owner/name", letter * 40, ("data/*.jsonl",)) for letter in "ab"]
+
+
+def test_folders_and_archives_are_files_of_a_benchmark(make_study: MakeStudy, tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    write_rows(tmp_path / "parts" / "a.jsonl", row(0), row(1))
+    write_rows(tmp_path / "parts" / "b.jsonl", row(2))
+    with zipfile.ZipFile(tmp_path / "parts.zip", "w") as archive:
+        archive.write(tmp_path / "parts" / "a.jsonl", "x/a.jsonl")
+        archive.write(tmp_path / "parts" / "b.jsonl", "x/b.jsonl")
+    study = make_study(generic("parts", "folder"), generic("parts.zip", "archive"))
+    build_pool(study)
+    folder, archive_ = manifest(study)
+    assert (folder["rows"], archive_["rows"]) == ("3", "3")
+    assert [item.source_id for item in study.items()] == ["s0", "s1", "s2"] * 2
+    assert set(json.loads(folder["files"])) == {"parts/a.jsonl", "parts/b.jsonl"}
+    assert set(json.loads(archive_["files"])) == {"parts.zip"}
+
+
 def test_building_again_with_another_benchmark_keeps_all_ids(make_study: MakeStudy, tmp_path: Path) -> None:
     write_rows(tmp_path / "one.jsonl", row(0), row(1))
     write_rows(tmp_path / "two.jsonl", row(0))
@@ -224,7 +343,12 @@ def bad_studies() -> dict[str, tuple[dict[str, str], list[PoolSource], type[Usag
             "line 1: gold 'F', options A to C: ['red', 'green', 'blue']: gold_out_of_range. None of the 1 items",
         ),
         "later line": ({"a.jsonl": good * 3 + "{"}, [generic("a.jsonl")], InputError, "line 4: not valid JSON"),
-        "spec": ({"a.jsonl": good}, [PoolSource(spec="none", files=("a.jsonl",))], SpecError, "no spec is called 'none'"),
+        "spec": (
+            {"a.jsonl": good},
+            [PoolSource(spec="none", files=("a.jsonl",))],
+            SpecError,
+            "no spec is called 'none'",
+        ),
         "later spec": (
             {"a.jsonl": good},
             [generic("a.jsonl"), PoolSource(spec="none.toml", files=("a.jsonl",))],

@@ -51,7 +51,7 @@ class Crew:
 
     def __init__(self, workers: int = 0) -> None:
         """Take `workers` processes, 0 for one a core."""
-        self._size = workers or min(cores(), MOST)
+        self.size = workers or min(cores(), MOST)
         self._hands: list[_Process] = []
 
     def __enter__(self) -> Self:
@@ -73,9 +73,9 @@ class Crew:
 
     def _hired(self, files: Sequence[Path]) -> Sequence[_Hand]:
         """The workers, where the files are long enough for them."""
-        if self._size == 1 or sum(path.stat().st_size for path in files if path.is_file()) < WORTH:
+        if self.size == 1 or sum(path.stat().st_size for path in files if path.is_file()) < WORTH:
             return [_Here()]
-        while len(self._hands) < self._size:
+        while len(self._hands) < self.size:
             self._hands.append(_Process(WORKER, {}))
         return self._hands
 

@@ -97,9 +97,7 @@ class BenchSummary(Tally):
             more = f" and {len(self.missing_errata) - 5} more" if len(self.missing_errata) > 5 else ""
             lines.append(f"{self.bench}: errata for ids that no item has: {shown}{more}")
         if self.join_left:
-            lines.append(
-                f"{self.bench}: {self.join_left:,} records of the joined file belong to no record of the first"
-            )
+            lines.append(f"{self.bench}: {self.join_left:,} of the joined file's records belong to none of the first")
         return lines
 
     @property

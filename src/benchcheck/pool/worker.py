@@ -4,6 +4,7 @@ It reads a task, answers with the number of its records, reads the rows that the
 outcome; then the next. It ends when its input ends, so it outlives a killed build by one task at most.
 """
 
+import gc
 import json
 import pickle
 import traceback
@@ -47,7 +48,8 @@ def _send(sink: IO[bytes], what: Any) -> None:
 
 
 def main() -> None:
-    """Serve on the standard streams."""
+    """Serve on the standard streams, without a search for cycles: records hold none, and it takes an eighth longer."""
+    gc.disable()
     answer_on_pipes(serve)
 
 
