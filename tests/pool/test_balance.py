@@ -123,14 +123,15 @@ def test_p_values_of_mixed_numbers_of_options_are_not_too_small() -> None:
 
 
 def test_a_shortcut_by_hand() -> None:
-    """Ten items of four options, one of them longest, nine times the right one."""
+    """Ten items of four options, one of them longest, nine times the right one; then with ties: half the variance."""
     found = Shortcut(9.0, 10, 2.5, 1.875)
-    ratio = 6.5 / 1.875
-    bound = math.exp(-1.875 * ((1 + ratio) * math.log(1 + ratio) - ratio))
+    bound = math.exp(-(9 * math.log(9 / 2.5) + 1 * math.log(1 / 7.5)))
     assert found.p_above == pytest.approx(bound)
     assert found.p_other == pytest.approx(2 * bound)
-    assert Shortcut(0.0, 10, 2.5, 1.875).p_above == 1.0
-    assert Shortcut(0.0, 10, 2.5, 1.875).p_other < 1.0
+    tied, ratio = Shortcut(4.5, 10, 2.5, 0.2), 2 / 0.2
+    assert tied.p_above == pytest.approx(math.exp(-0.2 * ((1 + ratio) * math.log(1 + ratio) - ratio)))
+    none = Shortcut(0.0, 10, 2.5, 1.875)
+    assert (none.p_above, none.p_other) == (1.0, pytest.approx(2 * 0.75**10))
     assert (found.share, Shortcut(0.0, 0, 0.0, 0.0).share) == (0.9, None)
 
 
