@@ -12,7 +12,7 @@ from typing import Any
 
 from benchcheck.pool.embedded import NARROW
 from benchcheck.pool.fields import fold, lookup, text_of
-from benchcheck.pool.raw import RawOptions, labelled
+from benchcheck.pool.raw import RawOptions, are_letters, labelled
 from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
 
 __all__ = ["GOLD_KINDS", "HIDDEN", "Gold", "MappedGold", "map_gold", "other_option"]
@@ -194,8 +194,8 @@ def _by_index(_gold: Gold, _value: Any, number: int | None, raw: RawOptions) -> 
 def _by_letter(text: str, raw: RawOptions) -> list[int]:
     """Places that a letter (`C`, `c`, `(C)`, `C.`), a column's name or `C. text` names.
 
-    Where most options carry letters of their own that do not run, a letter names a place and a prefix: both are
-    returned, and a place whose option carries another letter is none.
+    A dict's keys say which option a letter is. In a list where most options carry letters that do not run, a letter
+    names a place and a prefix: both are returned, and a place whose option carries another letter is none.
     """
     if text in raw.labels:
         return [index for index, label in enumerate(raw.labels) if label == text]
@@ -207,7 +207,7 @@ def _by_letter(text: str, raw: RawOptions) -> list[int]:
         place = LETTERS.index(letter)
         return [raw.kept[place]] if place < len(raw.kept) else []
     by_place = [index for index, label in enumerate(labelled(raw)) if label == letter]
-    if not raw.own_letters:
+    if not raw.own_letters or (raw.labels and are_letters(raw.labels)):
         return by_place
     letters = {place: raw.parts[place][0] for place in raw.kept}
     by_prefix = [place for place, prefix in letters.items() if prefix == letter]
