@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchcheck.errors import SpecError
 from benchcheck.pool.gold import Gold
+from benchcheck.pool.leaks import LEAKS
+from benchcheck.pool.mapping import map_record
 from benchcheck.pool.options import Options
+from benchcheck.pool.readers import Record
 from benchcheck.pool.specs import Join, Spec, VideoFields, load_spec, spec_names
 
 MINIMAL = """
@@ -141,3 +145,30 @@ def test_specs_that_ship_are_whole(name: str) -> None:
         assert spec.expect.items > 0 or spec.source.note
         assert spec.source.licence
         assert spec.source.citation
+
+
+def put(values: dict[str, Any], path: str, value: object) -> None:
+    """Set a field, also a nested one; list places count as keys."""
+    *above, name = path.split(".")
+    for part in above:
+        inner = values.setdefault(part, {})
+        values = inner if isinstance(inner, dict) else values
+    values.setdefault(name, value)
+
+
+@pytest.mark.parametrize("name", spec_names())
+def test_what_gives_the_answer_away_never_reaches_what_a_model_sees(name: str) -> None:
+    spec = replace(load_spec(name), bench="b", where={}, mcq_where={}, item_id="")
+    options = spec.options
+    values: dict[str, Any] = {}
+    for field in (*spec.needed_fields(), *spec.video.members):
+        put(values, field.partition("|")[0], f"value of {field}")
+    texts = ["x", "y"] if not options.member else [{options.member: "x"}, {options.member: "y"}]
+    for field, value in ((options.field, texts), *((one, "text") for one in (*options.fields, options.gold_field))):
+        if field:
+            put(values, field, value)
+    for field in (*spec.leaks, *LEAKS):
+        put(values, field, "GIVEN AWAY")
+    item = map_record(spec, Record(values, Path("f.json"), "record 1", 0), 0).item
+    assert item is not None
+    assert "GIVEN AWAY" not in "\n".join((item.question, *item.options, item.video_key, str(item.start), str(item.end)))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from benchcheck.pool.fields import fold, shown, words
 from benchcheck.pool.issues import Issue
 
-__all__ = ["text_issues"]
+__all__ = ["folded_issues", "text_issues"]
 
 _ASKED = ("question", "say", "said", "spoke", "speak", "narrat", "comment", "voice", "dialog", "lyric", "subtitle", "<")
 """A folded question without these and without a digit has nothing of `_QUESTION`."""
@@ -84,7 +84,12 @@ def text_issues(question: str, options: Sequence[str], gold: int | None) -> list
 
     Equal options, options that are no answers, and questions that need what an item does not show.
     """
-    asked, folded, found = fold(question), [fold(option) for option in options], list[Issue]()
+    return folded_issues(fold(question), [fold(option) for option in options], gold)
+
+
+def folded_issues(asked: str, folded: Sequence[str], gold: int | None) -> list[Issue]:
+    """As `text_issues`, of texts that are folded already."""
+    found: list[Issue] = []
     if len(set(folded)) < len(folded):
         found += _twins(folded, gold)
     if gold is not None and folded[gold] in asked:

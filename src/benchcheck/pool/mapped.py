@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from benchcheck.errors import InputError
-from benchcheck.pool.checks import text_issues
+from benchcheck.pool.checks import folded_issues
 from benchcheck.pool.fields import clean, fold, has_field, needed, shown, text_of, value_of
 from benchcheck.pool.gold import MappedGold, map_gold, other_option
 from benchcheck.pool.issues import Issue, blocking
@@ -128,17 +128,17 @@ def _make(spec: Spec, values: Mapping[str, Any], row: int, mapped: Mapped) -> No
     if not question.strip():
         found.append(Issue("empty_question", f"{spec.question} is empty"))
     texts = _Texts() if raw is None else _texts(spec, values, raw, item_id, found)
-    reference = _video(spec, values, found)
+    key, video_id = _video(spec, values, found)
     start, end = _window(spec, values, found)
     duration = _duration(spec, values)
     _check_window(start, end, duration, found)
     source_id = _read(values, spec.id, "id", found) or f"{record.file.name}#{record.row}"
     category = _read(values, spec.category, "category", found)
     _check_records(spec, values, source_id, found)
-    found += text_issues(question, texts.options, texts.gold)
-    if reference is not None and texts.options:
-        asked = (reference.key, start, end, fold(question), *_extra(spec, values))
-        _identify(asked, texts, mapped)
+    asked, folded = fold(question), [fold(option) for option in texts.options]
+    found += folded_issues(asked, folded, texts.gold)
+    if key and folded:
+        _identify((key, start, end, asked, *_extra(spec, values)), folded, texts.gold, mapped)
     codes = tuple(dict.fromkeys([issue.code for issue in found]))
     mapped.issues, mapped.number = tuple(found), texts.number
     mapped.item = Item(
@@ -149,8 +149,8 @@ def _make(spec: Spec, values: Mapping[str, Any], row: int, mapped: Mapped) -> No
         options=texts.options,
         gold=texts.gold,
         format="open" if any(map(blocking, codes)) else "mcq",
-        video_key="" if reference is None else reference.key,
-        video_id="" if reference is None else _video_id(reference),
+        video_key=key,
+        video_id=video_id,
         start=start,
         end=end,
         category=category,
@@ -163,9 +163,10 @@ def _make(spec: Spec, values: Mapping[str, Any], row: int, mapped: Mapped) -> No
 
 
 @functools.lru_cache(maxsize=4096)
-def _video_id(reference: VideoRef) -> str:
-    """The video's id; items of one video stand side by side in most files."""
-    return reference.video_id
+def _reference(repo: str, member: str, zip_path: str = "") -> tuple[str, str]:
+    """A video's key and id; items of one video stand side by side in most files."""
+    reference = VideoRef(repo, member, zip_path)
+    return reference.key, reference.video_id
 
 
 def _read(values: Mapping[str, Any], expression: str, name: str, found: list[Issue]) -> str:
@@ -313,22 +314,22 @@ def hub_video(member: str) -> tuple[str, str] | None:
     return (match.group(1), unquote(match.group(2), errors="replace")) if match else None
 
 
-def _video(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> VideoRef | None:
-    """The video's reference; None when the record names none."""
+def _video(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> tuple[str, str]:
+    """The video's key and id; empty when the record names none."""
     video = spec.video
     members = _members(video, values, found)
     if video.frames and text_of(value_of(values, video.frames)):
         found.append(Issue("frames_not_video", f"{video.frames} = {_shown(values, video.frames)}"))
     if not members:
         found.append(Issue("no_video", f"{', '.join(video.members) or video.member or 'no field'} is empty"))
-        return None
+        return "", ""
     if len(members) > 1:
         found.append(Issue("several_videos", shown(members)))
     elif hub := hub_video(members[0]):
-        return VideoRef(*hub)
+        return _reference(*hub)
     archive = video.zip_path
     zip_path = _read(values, archive, "zip_path", found) if "{" in archive else archive
-    return VideoRef(video.repo or spec.bench, "|".join(members), zip_path)
+    return _reference(video.repo or spec.bench, "|".join(members), zip_path)
 
 
 def _members(video: VideoFields, values: Mapping[str, Any], found: list[Issue]) -> list[str]:
@@ -387,13 +388,13 @@ def _extra(spec: Spec, values: Mapping[str, Any]) -> list[str]:
     return [text_of(value_of(values, part)) for part in spec.identity] if spec.identity else []
 
 
-def _identify(asked: tuple[object, ...], texts: _Texts, mapped: Mapped) -> None:
+def _identify(asked: tuple[object, ...], folded: list[str], gold: int | None, mapped: Mapped) -> None:
     """Hash what makes the item the same question as another; the order of its options does not matter."""
-    folded = sorted_texts(texts.options)
-    data = repr((asked, folded)).encode(errors="backslashreplace")
+    texts = sorted(folded)
+    data = repr((asked, texts)).encode(errors="backslashreplace")
     mapped.identity = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
-    if texts.gold is not None:
-        mapped.gold_place = folded.index(fold(texts.options[texts.gold]))
+    if gold is not None:
+        mapped.gold_place = texts.index(folded[gold])
 
 
 def sorted_texts(options: Sequence[str]) -> list[str]:
