@@ -417,6 +417,35 @@ def test_a_full_disk_leaves_the_old_pair(
     assert {path.name: path.read_bytes() for path in (tmp_path / "results").iterdir()} == before
 
 
+def test_a_pool_that_outgrows_a_limit_is_one_line_and_the_old_pair_stays(make_study: MakeStudy, tmp_path: Path) -> None:
+    """The kernel's own refusal, in the middle of a row group, as on a disk that is full."""
+    write_rows(tmp_path / "a.jsonl", row(0))
+    study = make_study(generic("a.jsonl"))
+    build_pool(study)
+    before = {path.name: path.read_bytes() for path in study.results.iterdir()}
+    write_rows(tmp_path / "a.jsonl", *(row(number) for number in range(20_000)))
+    code = f"""
+import resource
+from pathlib import Path
+from benchcheck.config import PoolSource
+from benchcheck.errors import StudyError
+from benchcheck.pool.build import build_pool
+from benchcheck.study import Study
+
+class Config:
+    pool = (PoolSource(spec="generic", files=("a.jsonl",)),)
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+try:
+    build_pool(Study(Path({str(tmp_path)!r}), Config()), workers=1)
+except StudyError as reason:
+    print(reason)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{study.pool_file}: the file would grow over the size limit of this process (ulimit -f)\n"
+    assert {path.name: path.read_bytes() for path in study.results.iterdir()} == before
+
+
 def test_a_killed_build_leaves_the_old_pair_and_the_next_one_works(make_study: MakeStudy, tmp_path: Path) -> None:
     write_rows(tmp_path / "a.jsonl", row(0))
     build_pool(make_study(generic("a.jsonl")))
