@@ -20,6 +20,7 @@ from benchcheck.pool.options import column_family
 from benchcheck.pool.readers import Record
 from benchcheck.pool.specs import Spec, load_spec, spec_names
 from benchcheck.screen.answers import prompts_of
+from benchcheck.screen.prompts import LETTERS
 from benchcheck.screen.steps import LADDER
 
 from .fixtures import Fixture, Want, all_fixtures, items_in, records_in, write
@@ -134,7 +135,7 @@ def test_nothing_but_question_and_options_is_shown(specimen: Fixture, tmp_path: 
     spec = load_spec(specimen.spec)
     shown, kept = expressions(spec)
     gold = set(named(spec.gold.field)) if spec.gold.field else set()
-    member = {f"{spec.options.field}.{place}.{spec.options.member}" for place in range(30)}
+    member = {f"{spec.options.field}.{place}.{spec.options.member}" for place in (*range(30), *LETTERS)}
     keep = (shown - {spec.options.field} | member if spec.options.member else shown) | kept
     records = list(records_in(spec, write(specimen, tmp_path)))
     if spec.options.kind == "auto":
