@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchcheck.pool.gold import Gold, MappedGold, map_gold, other_option
-from benchcheck.pool.options import RawOptions
+from benchcheck.pool.options import RawOptions, settled
 
 ABC = ["red", "green", "blue"]
 NUMBERS = ["2", "1", "3"]
@@ -197,3 +197,116 @@ def test_a_gold_is_an_option_or_has_a_code(kind: str, value: Any, values: list) 
     found = map_gold(Gold(kind=kind, field="answer"), value, raw)
     assert (found.index is None) != (found.code == "")
     assert found.index is None or found.index in raw.kept
+
+
+@pytest.mark.parametrize(
+    ("gold", "value", "values", "expected"),
+    [
+        (Gold(kind="first"), None, ["x", "y"], 0),
+        (Gold(kind="last"), None, ["x", "y"], 1),
+        (Gold(kind="last"), None, ["x", ""], "gold_is_filler"),
+        (Gold(kind="first"), None, [], "gold_out_of_range"),
+        (Gold(kind="order", field="a"), [0, 1], ["x", "y"], "gold_is_order"),
+        (Gold(kind="letter", field="a"), "BA", ["x", "y"], "gold_is_order"),
+        (Gold(kind="letter", field="a"), "AB", ["x", "y"], "several_gold"),
+        (Gold(kind="letter", field="a"), "A and B", ["x", "y", "z"], "several_gold"),
+        (Gold(kind="letter", field="a"), "['A', 'C']", ["x", "y", "z"], "several_gold"),
+        (Gold(kind="letter", field="a"), "AD", ["x", "y", "z"], "gold_not_among_options"),
+        (Gold(kind="letter", field="a"), "AA", ["x", "y", "z"], "gold_not_among_options"),
+        (Gold(kind="letter", field="a"), [["A"], "B"], ["x", "y", "z"], "gold_not_among_options"),
+        (Gold(kind="letter", field="a"), "option c", ["x", "y", "z"], 2),
+        (Gold(kind="letter", field="a"), "\uff08\uff23\uff09", ["x", "y", "z"], 2),
+        (Gold(kind="letter", field="a"), "\uff22\uff1ay", ["x", "y", "z"], 1),
+        (Gold(kind="letter", field="a"), "B", ["A. x", "y", "A. z", "D. w"], 1),
+        (Gold(kind="letter", field="a"), "C", ["A. x", "y", "B. z", "D. w"], "gold_out_of_range"),
+        (Gold(kind="letter", field="a"), "B", ["I. Newton", "N. Bohr", "M. Curie"], 1),
+        (Gold(kind="letter", field="a"), "C", ["A. x", "", "B. y"], "gold_out_of_range"),
+        (Gold(kind="text", field="a"), ["red", "blue"], ["red", "blue", "grey"], "several_gold"),
+        (Gold(kind="text", field="a"), "red, blue", ["red", "blue", "grey"], "gold_not_among_options"),
+        (Gold(kind="text", field="a"), ["a", "b"], [["b", "a"], ["a", "b"]], 1),
+        (Gold(kind="text", field="a"), "Caption B: blue", ["red", "blue"], 1),
+        (Gold(kind="text", field="a"), "Option 2: BLUE", ["A. red", "B. blue"], 1),
+        (Gold(kind="text", field="a"), "Sentence A: blue", ["red", "blue"], "gold_ambiguous"),
+        (Gold(kind="text", field="a"), "Sentence D: blue", ["red", "blue"], 1),
+        (Gold(kind="text", field="a"), "Sentence A: grey", ["red", "blue"], "gold_not_among_options"),
+        (Gold(kind="text", field="a"), "N/A", ["red", "N/A"], "hidden_gold"),
+        (Gold(kind="auto", field="a"), "x", ["A. x", "B. X"], 0),
+        (Gold(kind="text", field="a"), "x", ["A. x", "B. x"], "gold_matches_two_options"),
+        (Gold(kind="auto", field="a"), "B", ["B", "x"], "gold_ambiguous"),
+    ],
+)
+def test_further_kinds_and_forms(gold: Gold, value: Any, values: list, expected: int | str) -> None:
+    found = map_gold(gold, value, RawOptions(tuple(values), (), ("", "N/A")))
+    assert (found.code if found.index is None else found.index) == expected
+
+
+@pytest.mark.parametrize(
+    ("right", "marks", "expected"),
+    [
+        ("correct", ["wrong", "Correct "], 1),
+        ("correct", [False, True], 1),
+        ("1", [0, 1], 1),
+        ("correct", ["correct", "correct"], "several_gold"),
+        ("correct", ["wrong", "wrong"], "gold_not_among_options"),
+        ("correct", [None, None], "hidden_gold"),
+    ],
+)
+def test_choices_that_are_marked(right: str, marks: list, expected: int | str) -> None:
+    records = tuple({"text": f"x{place}", "mark": mark} for place, mark in enumerate(marks))
+    raw = RawOptions(("x0", "x1"), records=records)
+    found = map_gold(Gold(kind="per_choice", field="mark", right=right), None, raw)
+    assert (found.code if found.index is None else found.index) == expected
+    bare = map_gold(Gold(kind="per_choice", field="mark"), None, RawOptions(("x0", "x1")))
+    assert bare.code == "hidden_gold"
+
+
+def test_a_marked_choice_without_text_is_no_option() -> None:
+    raw = RawOptions(("x", None), records=({"m": False}, {"m": True}))
+    assert map_gold(Gold(kind="per_choice", field="m"), None, raw).code == "gold_is_filler"
+
+
+@pytest.mark.parametrize(
+    ("value", "base", "expected"),
+    [
+        (0, 0, 0),
+        (1, 0, "gold_ambiguous"),
+        (3, 0, 2),
+        (4, 0, "gold_out_of_range"),
+        (1, 1, 0),
+        ("C", 0, 2),
+        ("2", 0, "gold_ambiguous"),
+    ],
+)
+def test_columns_that_count_from_1(value: Any, base: int, expected: int | str) -> None:
+    raw = RawOptions(("x1", "x2", "x3"), ("option_1", "option_2", "option_3"))
+    found = map_gold(Gold(kind="auto", field="a", base=base), value, raw)
+    assert (found.code if found.index is None else found.index) == expected
+
+
+WORDS = st.lists(
+    st.text(alphabet="klmnop qrs", min_size=3, max_size=9).map(str.strip).filter(lambda text: len(text) > 2),
+    min_size=2,
+    max_size=8,
+    unique=True,
+)
+
+
+@given(WORDS, st.sampled_from(["{1}", "{0}. {1}", "({0}) {1}", "{0}: {1}"]), st.data())
+def test_order_fillers_and_prefixes_do_not_move_the_gold(words: list[str], style: str, data: st.DataObject) -> None:
+    """The same right text, whatever the order, the fillers and the letters; and however the gold is written."""
+    right = data.draw(st.sampled_from(words))
+    shuffled = data.draw(st.permutations(words))
+    place = shuffled.index(right)
+    styled: list[str | None] = [style.format(letter, text) for letter, text in zip("ABCDEFGH", shuffled, strict=False)]
+    raw = RawOptions(tuple(styled))
+    for kind, value in (("letter", "ABCDEFGH"[place]), ("text", right), ("index", place), ("auto", right)):
+        found = map_gold(Gold(kind=kind, field="a"), value, raw)
+        assert found.index is not None, kind
+        assert settled(raw, found.index).texts[place] == right
+    at = data.draw(st.integers(0, len(styled)))
+    with_filler = RawOptions((*styled[:at], None, *styled[at:]))
+    moved = place + (at <= place)
+    found = map_gold(Gold(kind="index", field="a"), moved, with_filler)
+    kept = settled(with_filler, found.index)
+    assert kept.gold is not None
+    assert kept.texts[kept.gold] == right

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchcheck.pool.options import Options, RawOptions, column_family, labelled, raw_options, settled
+from benchcheck.pool.items import split_prefix
+from benchcheck.pool.options import Options, RawOptions, column_family, labelled, raw_options, rejoined, settled
 
 AUTO = Options(kind="auto", field="options")
 TEXTS = st.text(alphabet="abc A.)", max_size=5)
@@ -139,3 +140,109 @@ def test_a_list_survives_a_cell_as_json_and_as_python_prints_it(texts: list[str]
 def test_no_cell_crashes(cell: str) -> None:
     with contextlib.suppress(ValueError):
         raw_options(AUTO, {"options": cell})
+
+
+@pytest.mark.parametrize(
+    ("options", "record", "texts", "labels"),
+    [
+        (Options(kind="const", values=("yes", "no")), {}, ["yes", "no"], ()),
+        (
+            Options(kind="pair", gold_field="c", others=("f", "g")),
+            {"c": "x", "f": ["y", "z"], "g": "w"},
+            list("xyzw"),
+            (),
+        ),
+        (Options(kind="pair", gold_field="c", others=("f",)), {"c": "x"}, ["x", ""], ()),
+        (Options(kind="list", field="o", member="t"), {"o": [{"t": "x"}, {"u": 1}]}, ["x", ""], ()),
+        (
+            Options(kind="dict", field="o", member="t.s"),
+            {"o": {"B": {"t": {"s": "y"}}, "A": {}}},
+            ["", "y"],
+            ("A", "B"),
+        ),
+        (Options(kind="embedded"), {}, ["x", "y"], ("A", "B")),
+        (Options(kind="embedded", field="o"), {"o": "Option 1: u\nOption 2: v"}, ["u", "v"], ("1", "2")),
+        (Options(kind="embedded", field="missing"), {}, [], ()),
+        (Options(kind="none"), {}, [], ()),
+        (AUTO, {"a1": "x", "a2": "y", "a3": "z"}, ["x", "y", "z"], ("a1", "a2", "a3")),
+        (AUTO, {"choice_a": "x", "choice_b": "y"}, ["x", "y"], ("choice_a", "choice_b")),
+        (AUTO, {"answer_choice_0": "x", "answer_choice_1": "y"}, ["x", "y"], ("answer_choice_0", "answer_choice_1")),
+        (AUTO, {"answer0": "x", "answer1": "y"}, ["x", "y"], ("answer0", "answer1")),
+        (AUTO, {"a": "x", "b": "y", "c": None}, ["x", "y", ""], ("a", "b", "c")),
+        (AUTO, {"option 0": "x", "option 1": "y"}, ["x", "y"], ("option 0", "option 1")),
+    ],
+)
+def test_every_kind(options: Options, record: dict, texts: list[str], labels: tuple[str, ...]) -> None:
+    raw = raw_options(options, record, "Which?\nA. x\nB. y")
+    assert (raw.texts, raw.labels) == (texts, labels)
+
+
+def test_embedded_options_leave_the_question() -> None:
+    assert raw_options(Options(kind="embedded"), {}, "Which?\nA. x\nB. y").question == "Which?"
+    assert raw_options(AUTO, {"options": ["x"]}, "Which?").question is None
+
+
+def test_embedded_options_are_not_stripped_again() -> None:
+    raw = raw_options(Options(kind="embedded"), {}, "Who?\nA. A. Lincoln\nB. B. Franklin")
+    assert settled(raw, 1).texts == ("A. Lincoln", "B. Franklin")
+
+
+def test_members_that_are_no_records_are_refused() -> None:
+    with pytest.raises(ValueError, match="has members without 't'"):
+        raw_options(Options(kind="list", field="o", member="t"), {"o": ["x"]})
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["A. x", "B. y", "z"], ["A. x", "B. y\nz"]),
+        (["A. x", "", "B. y", ""], ["A. x", "B. y"]),
+        (["A. x", "y", "z", "B. w"], ["A. x\ny\nz", "B. w"]),
+        (["A. x", "B. y"], None),
+        (["x", "A. y", "B. z"], None),
+        (["A. x", "y", "C. z"], None),
+        (["A. x", "y", "B. z", "B. w"], None),
+        (["A. x", "y"], None),
+        (["A. x", None, "B. y"], None),
+        ([], None),
+    ],
+)
+def test_rejoined(texts: list, expected: list[str] | None) -> None:
+    assert rejoined(texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "labels", "codes"),
+    [
+        (["A. x", "y", "B. z"], (), ["options_split"]),
+        (["A. x", "B. y", "C. z", "w"], (), ["options_split"]),
+        (["A. x", "y", "B. z"], ("a0", "a1", "a2"), ["prefix_out_of_order"]),
+        (["A. x, B. y"], (), ["options_glued"]),
+        (["x A. y B. z"], (), []),
+        (["A. x B. y D. z"], (), []),
+        (["A. x B. y", "C. z"], (), ["options_glued"]),
+        (["A. x", "B. y; C. z", "D. w E. v", "F. u"], (), ["options_glued"]),
+        (["A. x", "C. z"], (), ["prefix_out_of_order"]),
+        (["B. x C. y", "D. z"], (), ["prefix_out_of_order"]),
+        (["C. x", "B. y"], (), ["prefix_out_of_order"]),
+        (["x", "."], (), ["empty_option"]),
+    ],
+)
+def test_split_and_glued_options(values: list, labels: tuple[str, ...], codes: list[str]) -> None:
+    assert list(settled(RawOptions(tuple(values), labels), None).codes) == codes
+
+
+PLAIN = st.text(alphabet="klm nop,?\u4e2d", min_size=1, max_size=8).map(str.strip).filter(bool)
+
+
+@given(st.lists(st.lists(PLAIN, min_size=1, max_size=3), min_size=2, max_size=6))
+def test_put_together_is_the_inverse_of_split(lines: list[list[str]]) -> None:
+    whole = [f"{letter}. " + "\n".join(parts) for letter, parts in zip("ABCDEF", lines, strict=False)]
+    pieces = [piece for text in whole for piece in text.split("\n")]
+    assert rejoined(pieces) == (whole if len(pieces) > len(whole) else None)
+
+
+@given(st.lists(st.sampled_from(["A. x", "B. y", "B. B. y", "(C) C. z", "C: A. w", "D. ", "x"]), max_size=5))
+def test_no_prefix_is_stripped_twice(values: list[str]) -> None:
+    texts = settled(RawOptions(tuple(values)), None).texts
+    assert list(texts) in (values, [split_prefix(value)[1] for value in values])

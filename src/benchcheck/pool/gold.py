@@ -92,7 +92,7 @@ def _unmapped(gold: Gold, text: str, number: int | None, found: Sequence[int], r
     if len(found) == 1:
         return "gold_is_filler"
     if found:
-        return "gold_matches_two_options" if gold.kind == "text" or _one_text(found, raw) else "gold_ambiguous"
+        return "gold_matches_two_options" if _one_text(found, raw) else "gold_ambiguous"
     outside = number is not None or (gold.kind != "text" and _LETTER.fullmatch(_narrow(text)) is not None)
     return "gold_out_of_range" if outside else "gold_not_among_options"
 
@@ -310,4 +310,4 @@ def _members(text: str) -> list[str]:
 
 def _one_text(found: Sequence[int], raw: RawOptions) -> bool:
     """Whether the options at these places have one text."""
-    return len({fold(raw.texts[index]) for index in found}) == 1
+    return len({raw.readings[-1][index] for index in found}) == 1
