@@ -384,8 +384,8 @@ FIXTURES = [
                 "f6-1", 11.24, 20.428, "How many flames are in this scene?", {"A": "4", "B": "3", "C": "2"}, "3", "B",
                 "Inferred Counting", 6),
             row("video_id video_url question_id question_start_time question_stop_time question_text options "
-                "answer_text answer_choice category category_id", "GGGGGGGGGGG_51", "https://youtu.be/GGGGGGGGGGG", "f6-2", 33.0,
-                71.5,
+                "answer_text answer_choice category category_id", "GGGGGGGGGGG_51", "https://youtu.be/GGGGGGGGGGG",
+                "f6-2", 33.0, 71.5,
                 "How many flames are in this scene?", {"A": "4", "B": "3", "C": "2"}, "2", "C", "Inferred Counting", 6),
         ]},
         [

@@ -3,6 +3,7 @@
 The specimens are in the modules `fixtures_*.py`; their form is in `fixtures.py`.
 """
 
+import fnmatch
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,12 +105,13 @@ class Marker:
     """Replaces values by marks that are found again wherever they come out."""
 
     def __init__(self, keep: set[str]) -> None:
+        """Keep the values at and below these paths; a `*` in a path is any name."""
         self.keep = keep
         self.count = itertools.count()
 
     def marked(self, value: Any, path: str = "") -> Any:
         """The value with every leaf replaced, those at and below the kept paths aside."""
-        if path and any(path == name or path.startswith(f"{name}.") for name in self.keep):
+        if any(fnmatch.fnmatchcase(path, pattern) for name in self.keep for pattern in (name, f"{name}.*")):
             return value
         if isinstance(value, dict):
             return {key: self.marked(part, f"{path}.{key}" if path else key) for key, part in value.items()}

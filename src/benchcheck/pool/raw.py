@@ -61,11 +61,15 @@ class RawOptions:
 
     @property
     def run(self) -> bool:
-        """Whether the options that are kept carry the letters A, B, C … in order: these prefixes are stripped."""
+        """Whether the options that are kept carry the letters A, B, C … in order: these prefixes are stripped.
+
+        Options that are nothing but those letters (`A.` to `D.`, OmniVideoBench 176) are their texts, and stay.
+        """
         if self._run is None:
             parts, kept = self.parts, self.kept
             letters = "".join([parts[place][0] for place in kept])
-            self._run = 0 < len(letters) == len(kept) and LETTERS.startswith(letters)
+            in_order = 0 < len(letters) == len(kept) and LETTERS.startswith(letters)
+            self._run = in_order and any(parts[place][1] for place in kept)
         return self._run
 
     @property
@@ -164,8 +168,8 @@ def _letter_codes(raw: RawOptions) -> list[str]:
     """What is odd about letter prefixes that were kept as text: forgotten, out of order, or options split or glued."""
     letters = [raw.parts[place][0] for place in raw.kept]
     whole = [letter for letter in letters if letter]
-    if not whole:
-        return []
+    if not whole or _in_order(letters):
+        return []  # no letters, or nothing but letters
     if len(whole) == len(letters):
         return ["options_glued"] if _swallowed(raw, letters) else ["prefix_out_of_order"]
     if not raw.labels and len(whole) > 1 and letters[0] and _in_order(whole):
