@@ -129,4 +129,6 @@ def test_rows_of_the_pages() -> None:
         "| `cats`, `dogs` | [owner/cats](https://github.com/owner/cats) | 0123abcd | MIT | yes |",
         "| `mine` | - | - | not checked | no |",
     ]
+    both = spec(source=replace(on_the_hub(), repository="https://example.org/birds", commit="0123abcd"))
+    assert page_rows([both])[-1].endswith("| [example.org/birds](https://example.org/birds) |")
     assert counted(0) == "-"

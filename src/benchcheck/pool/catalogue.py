@@ -129,9 +129,9 @@ def licence_rows(specs: Iterable[Spec]) -> list[str]:
 
 
 def _place(spec: Spec) -> str:
-    """Where a benchmark's annotations are, as a link."""
+    """Where the annotations are, as a link: the repository when a commit of it was checked, else the hub dataset."""
     source = spec.source
-    if source.hub:
+    if source.hub and not source.commit:
         return f"[{source.hub}](https://huggingface.co/datasets/{source.hub})"
     name = source.repository.removeprefix("https://").removeprefix("github.com/")
     return f"[{name}]({source.repository})" if source.repository else UNKNOWN
