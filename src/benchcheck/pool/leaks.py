@@ -30,7 +30,7 @@ def check_leaks(shown: Mapping[str, Iterable[str]], leaks: Iterable[str], gold: 
     Raises:
         ValueError: one of them names a leak, or the question names the gold's field.
     """
-    known = LEAKS | {name.lower() for name in leaks}
+    known = LEAKS | {name.lower() for leak in leaks for name in named(leak)}
     for key, expressions in shown.items():
         for name in (name for expression in expressions for name in named(expression)):
             parts = {name.lower(), *name.lower().split(".")}

@@ -83,22 +83,23 @@ def map_record(spec: Spec, record: Record, row: int) -> Mapped:
     stem, member = _stems(record.file, record.inside)
     values = {"_file": stem, "_member": member, "_row": record.row, "_bench": spec.bench, **record.values}
     mapped = Mapped(Record({}, record.file, record.place, record.row, record.inside))
-    _count_fields(spec, values, mapped)
-    if not mapped.has_options or mapped.present + 1 != 1 << len(_needs(spec)[0]):
+    if not _count_fields(spec, values, mapped):
         mapped.fields = tuple(record.values)[:30]
     if _fits(spec.where, values):
         _make(spec, values, row, mapped)
     return mapped
 
 
-def _count_fields(spec: Spec, values: Mapping[str, Any], mapped: Mapped) -> None:
-    """Note which of the needed fields are there, and whether options are."""
+def _count_fields(spec: Spec, values: Mapping[str, Any], mapped: Mapped) -> bool:
+    """Note which of the needed fields are there, and whether options are; return whether all of this is."""
     names, plain = _needs(spec)
+    every = (1 << len(names)) - 1
     if plain <= values.keys() and (len(plain) == len(names) or all(has_field(values, name) for name in names)):
-        mapped.present = (1 << len(names)) - 1
+        mapped.present = every
     else:
         mapped.present = sum(has_field(values, name) << bit for bit, name in enumerate(names))
     mapped.has_options = _has_options(spec.options, values)
+    return mapped.has_options and mapped.present == every
 
 
 def _has_options(options: Options, values: Mapping[str, Any]) -> bool:
