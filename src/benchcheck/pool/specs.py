@@ -257,7 +257,7 @@ def load_spec(name: str, folder: Path = Path()) -> Spec:
         path = folder / Path(name).expanduser()
     else:
         path = _SHIPPED / f"{name}.toml"
-        if name not in spec_names():
+        if not path.is_file():
             close = " or ".join(map(repr, difflib.get_close_matches(name, spec_names(), 3)))
             hint = f" Did you mean {close}?" if close else ""
             raise SpecError(
