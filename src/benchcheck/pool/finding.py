@@ -8,7 +8,7 @@ from pathlib import Path
 from benchcheck.errors import InputError
 from benchcheck.pool.sources import READABLE, listed, wanted
 
-__all__ = ["below", "find_files"]
+__all__ = ["below", "find_files", "names_below"]
 
 
 def find_files(folder: Path, patterns: Sequence[str], members: Sequence[str] = ()) -> list[Path]:
@@ -43,7 +43,7 @@ def below(folder: Path, members: Sequence[str]) -> list[Path]:
     Raises:
         InputError: nothing matches.
     """
-    names = sorted(_names(folder))
+    names = names_below(folder)
     found = [name for name in names if wanted(name, members)]
     if not found:
         asked = ", ".join(members) or ", ".join(READABLE)
@@ -52,8 +52,15 @@ def below(folder: Path, members: Sequence[str]) -> list[Path]:
     return [folder / name for name in found]
 
 
+def names_below(folder: Path) -> list[str]:
+    """Return the paths of all files below a folder, relative to it, with slashes, sorted; none where it is not there.
+
+    Links to folders are followed, each folder once.
+    """
+    return sorted(_names(folder))
+
+
 def _names(folder: Path) -> Iterator[str]:
-    """Paths of all files below a folder, relative to it, with slashes."""
     seen: set[str] = set()
     for place, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(place)
