@@ -38,7 +38,7 @@ class Made:
     truth: list[tuple[list[str], str]]
 
 
-def options_in(draw: st.DrawFn, style: str, name: str, options: list[str], prefixed: bool) -> dict[str, Any]:
+def options_in(style: str, name: str, options: list[str], prefixed: bool) -> dict[str, Any]:
     texts = [f"{LETTERS[place]}. {text}" for place, text in enumerate(options)] if prefixed else options
     if style == "list":
         return {name: texts}
@@ -59,10 +59,8 @@ def options_in(draw: st.DrawFn, style: str, name: str, options: list[str], prefi
 def benchmarks(draw: st.DrawFn) -> Made:
     style = draw(st.sampled_from(("list", "python", "json", "dict", "numbered", "columns")))
     first = draw(st.sampled_from(("0", "1", "A")))
-    if style == "columns":
-        name = f"{draw(st.sampled_from(FAMILIES))}|{first}"
-    else:
-        name = draw(st.sampled_from(LIST_NAMES))
+    family, listed = draw(st.sampled_from(FAMILIES)), draw(st.sampled_from(LIST_NAMES))
+    name = f"{family}|{first}" if style == "columns" else listed
     gold_name = draw(st.sampled_from(GOLDS))
     gold_style = draw(st.sampled_from(("index0", "index1", "str0", "letter", "(letter)", "text")))
     prefixed = style in ("list", "python", "json") and draw(st.booleans())
@@ -84,7 +82,7 @@ def benchmarks(draw: st.DrawFn) -> Made:
         record = {
             "uid": number,
             question_name: f"What happens at place {number} of the film?",
-            **options_in(draw, style, name, options, prefixed),
+            **options_in(style, name, options, prefixed),
             gold_name: golds[gold_style],
             video_name: f"v{number % 3}.mp4",
             "reasoning": f"because of {options[place]}",

@@ -123,8 +123,12 @@ def _untried(found: Proposal) -> Proposal:
 
 def _tried(found: Proposal, records: Sequence[Record]) -> Proposal:
     """Turn the sample into items with the guessed spec."""
-    found.spec = from_table(Spec, found.guess.table, "the guessed spec", SpecError)
-    items = list(checked_items(found.spec, records))
+    found.spec, items = _items(found.guess, records)
+    split = sum("options_split" in checked.item.issues for checked in items)
+    if split and "rejoin" not in found.guess.table["options"]:
+        why = f"{split:,} of the sample have texts without a letter, split off at a line break: they go back"
+        found.guess.put("options.rejoin", True, why)
+        found.spec, items = _items(found.guess, records)
     found.mcq = sum(checked.item.format == "mcq" for checked in items)
     found.options.update(len(checked.item.options) for checked in items)
     for checked in items:
@@ -134,6 +138,12 @@ def _tried(found: Proposal, records: Sequence[Record]) -> Proposal:
     found.shown = _telling(items)
     found.text = _text(found)
     return found
+
+
+def _items(made: Guess, records: Sequence[Record]) -> tuple[Spec, list[CheckedItem]]:
+    """The guessed spec, and the sample's items by it."""
+    spec = from_table(Spec, made.table, "the guessed spec", SpecError)
+    return spec, list(checked_items(spec, records))
 
 
 def _telling(items: Sequence[CheckedItem]) -> tuple[CheckedItem, ...]:

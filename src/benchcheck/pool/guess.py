@@ -13,7 +13,7 @@ from typing import Any
 from benchcheck.errors import SpecError
 from benchcheck.pool.fields import named, text_of
 from benchcheck.pool.guess_gold import SURE, GoldFound, find_gold, gold_given
-from benchcheck.pool.guess_names import Doubt, Found, Sample, find_named, find_question, leak_fields
+from benchcheck.pool.guess_names import Doubt, Found, Sample, find_named, find_question, leak_fields, unused_times
 from benchcheck.pool.guess_options import OptionsFound, columns_of, option_candidates, options_given, raw_of
 from benchcheck.pool.leaks import LEAKS
 
@@ -52,6 +52,8 @@ _FIELDS = (
     "gold_text",
 )
 _OPTIONAL = ("category", "start", "end", "window", "duration", "subtitles", "group")
+_TIMES = frozenset({"start", "end", "window"})
+_PLACES = {"video": "video.member", **{key: f"video.{key}" for key in sorted(_TIMES)}}
 _OPEN = ("open", "free", "mc", "choice")
 """Parts of the words that formats are called by: `multiple-choice`, `mcqa`, `open-ended`."""
 
@@ -85,9 +87,8 @@ def given_mapping(pairs: Iterable[str]) -> dict[str, str]:
         if not equals or key not in KEYS:
             close = difflib.get_close_matches(key, KEYS, 1)
             hint = f" Did you mean {close[0]!r}?" if close and equals else ""
-            raise SpecError(
-                f"--map {pair}: not KEY=VALUE with a key that is known.{hint} Allowed keys: {', '.join(KEYS)}"
-            )
+            allowed = ", ".join(KEYS)
+            raise SpecError(f"--map {pair}: not KEY=VALUE with a known key.{hint} Allowed keys: {allowed}")
         if key in found:
             raise SpecError(f"--map {key} is given twice: {found[key]!r} and {value!r}. Cure: leave one of them out")
         found[key] = value
@@ -237,21 +238,19 @@ def _gold(made: Guess, sample: Sample, given: Mapping[str, str], options: Option
 def _rest(made: Guess, sample: Sample, given: Mapping[str, str], used: Sequence[str]) -> None:
     """Put in the video and everything that may be missing; an empty value of `--map` leaves a key out."""
     found = find_named(sample, used)
-    timed = {"start", "end", "window"}
-    if timed & set(given):
-        found = {key: one for key, one in found.items() if key not in timed}
-    for key in ("video", *_OPTIONAL, "id"):
-        if key in given:
-            found.pop(key, None)
-            if given[key]:
-                found[key] = Found(given[key], "as you say")
-        if key in found:
-            place = {"video": "video.member", "start": "video.start", "end": "video.end", "window": "video.window"}
-            made.put(place.get(key, key), found[key].value, found[key].reason)
-    if "video" not in found:
+    if _TIMES & set(given):
+        found = {key: one for key, one in found.items() if key not in _TIMES}
+    found |= {key: Found(given[key], "as you say") for key in ("video", "id", *_OPTIONAL) if given.get(key)}
+    for key, one in found.items():
+        if given.get(key) != "":
+            made.put(_PLACES.get(key, key), one.value, one.reason)
+    if "video" not in made.table:
         made.notes.append("no field looks like a video: text steps run, frame steps wait. Cure: --map video=…")
-    leaks = _leaks(sample, [*used, *(name for one in found.values() for name in named(one.value))])
-    if leaks:
+    taken = [*used, *(name for one in found.values() for name in named(one.value))]
+    if times := unused_times(sample, taken):
+        cure = f"if a question is asked at that second: --map end={times[0]}"
+        made.notes.append(f"{', '.join(times)}: a time that is not used; {cure}")
+    if leaks := _leaks(sample, taken):
         made.put("leaks", leaks, "they look as if they give the answer away; nothing shown may be made of them")
 
 

@@ -6,7 +6,6 @@ equally well in two ways that name different options is a doubt, never a guess.
 
 import dataclasses
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,9 @@ SURE = 0.8
 _AGREE = 0.5
 """Share of texts that have to equal the gold's option for a field to be the gold's text (OVO-Bench: 0.73)."""
 _KINDS = ("index0", "index1", "letter", "text", "auto")
+_RIGHT = frozenset({"correct", "right", "true", "yes", "1"})
+_WRONG = frozenset({"wrong", "incorrect", "false", "no", "0", ""})
+"""What options that are records say of themselves."""
 _NAMES = (
     *("answer", "gt", "gold", "label", "correct_answer", "answer_id", "answer_idx", "answer_index", "correct_idx"),
     *("correct_index", "correct_choice", "correct_option", "right_answer", "gt_answer", "ground_truth", "ans"),
@@ -75,9 +77,10 @@ def find_gold(sample: Sample, options: OptionsFound) -> GoldFound | Doubt:
     if options.options.member:
         return _per_choice(sample, options)
     free = [name for name in sample.names if name not in options.fields and not name.startswith("_")]
-    found = [one for name in free if is_gold_name(name) for one in [_best(sample, name, raws)] if one is not None]
+    read = [_best(sample, name, raws) for name in free if is_gold_name(name)]
+    found = [_by_text(sample, one, raws) for one in read if one is not None]
     if not found:
-        return _nothing(sample, [name for name in free if not is_gold_name(name)], raws)
+        return _nothing(sample, free, raws)
     return _settle(sample, sorted(found, key=_order), raws)
 
 
@@ -98,7 +101,6 @@ def _settle(sample: Sample, found: Sequence[GoldFound], raws: Sequence[RawOption
         if differ and (marks or differ > both * (1 - SURE) / 2):
             why = f"{best.gold.field!r} and {other.gold.field!r} fit, and differ in {differ:,} of {both:,} records"
             return Doubt("gold", why, (best.value, other.value))
-    best = _by_text(sample, best, raws)
     if best.doubt:
         return best.doubt
     if best.share < SURE:
@@ -148,11 +150,16 @@ def _best(sample: Sample, name: str, raws: Sequence[RawOptions]) -> GoldFound | 
         return dataclasses.replace(mixed, reason=f"read in two ways: {parts}")
     rivals = [one for one in readings if one.share >= best.share - NEAR and _differ(best, one)[0]]
     if rivals or best.doubt:
-        values = dict.fromkeys(one.value for one in (best, *rivals))
-        why = f"{name!r} can be read in more than one way" if rivals else ""
-        doubt = Doubt("gold", why, tuple(values)) if rivals else best.doubt
-        best = dataclasses.replace(best, doubt=doubt)
+        best = dataclasses.replace(best, doubt=_rivalry(name, best, rivals))
     return dataclasses.replace(best, reason=_why(sample, best, raws))
+
+
+def _rivalry(name: str, best: GoldFound, rivals: Sequence[GoldFound]) -> Doubt | None:
+    """Why a field can be read in more than one way; between two bases the reason is already known."""
+    if best.doubt and all(one.gold.kind == "index" for one in rivals):
+        return best.doubt
+    values = tuple(dict.fromkeys(one.value for one in (best, *rivals)))
+    return Doubt("gold", f"{name!r} can be read in more than one way, which name different options", values)
 
 
 def _indices(sample: Sample, name: str, raws: Sequence[RawOptions]) -> list[GoldFound]:
@@ -182,8 +189,8 @@ def _ends(sample: Sample, name: str, raws: Sequence[RawOptions]) -> tuple[int, i
 
 def _why(sample: Sample, found: GoldFound, raws: Sequence[RawOptions]) -> str:
     """What the values are, and how often they name an option."""
-    values = Counter(text_of(value).strip() for value in sample.filled(found.gold.field))
-    few = sorted(values)[:26] if len(values) <= 26 else []
+    values = {text_of(value).strip() for value in sample.filled(found.gold.field)}
+    few = sorted(value for value in values if fold(value) not in HIDDEN) if len(values) <= 30 else []
     span = f" {few[0]} to {few[-1]}" if found.gold.kind != "text" and len(few) > 1 else ""
     what = {
         "letter": f"letters{span}",
@@ -240,22 +247,28 @@ def _per_choice(sample: Sample, options: OptionsFound) -> GoldFound | Doubt:
     """Options that are records: the field of theirs that says which is right."""
     name, member = options.options.field, options.options.member
     parts = [part for choices in sample.filled(name) for part in choices if isinstance(part, dict)]
-    for key in {key: None for part in parts for key in part if key != member}:
-        said = {fold(text_of(part.get(key))) for part in parts}
-        for right in ("correct", "right", "true", "yes", "1"):
-            if right in said and len(said) <= 3:
-                exact = next(text_of(part[key]) for part in parts if fold(text_of(part.get(key))) == right)
-                gold = Gold(kind="per_choice", field=key, right=exact)
-                return GoldFound(gold, f"{key}:per_choice", 1.0, f"{key!r} of the option is {exact!r}", ())
-    return Doubt("gold", f"no field of {name!r} says which option is right", ())
+    keys = {key: None for part in parts for key in part if key != member}
+    flags = [key for key in keys if {fold(text_of(part.get(key))) for part in parts} <= _RIGHT | _WRONG]
+    flags = [key for key in flags if is_gold_name(key)] or flags
+    if len(flags) != 1:
+        why = f"{' and '.join(map(repr, flags)) or 'nothing'} in the options of {name!r} says which is right"
+        return Doubt("gold", why, tuple(f"{key}:per_choice" for key in flags))
+    said = [text_of(part[flags[0]]) for part in parts if fold(text_of(part.get(flags[0]))) in _RIGHT]
+    gold = Gold(kind="per_choice", field=flags[0], right=said[0]) if said else Gold(kind="per_choice", field=flags[0])
+    return GoldFound(gold, f"{flags[0]}:per_choice", 1.0, f"{flags[0]!r} of an option is {gold.right!r}", ())
 
 
 def _nothing(sample: Sample, names: Sequence[str], raws: Sequence[RawOptions]) -> Doubt:
-    """No field is called as golds are: name those that could be one by their values."""
-    could = [one for name in names for one in [_best(sample, name, raws)] if one and one.share >= 1 - NEAR]
+    """No field is called as golds are: name those that could be one by their values, and hidden golds."""
+    hidden = [name for name in names if is_gold_name(name) and not _asked(sample.column(name), raws)]
+    if hidden:
+        why = f"{hidden[0]!r} is empty or -1 in every record: a hidden test set, which is never screened"
+        return Doubt("gold", why, ("none",))
+    read = [_best(sample, name, raws) for name in names if not is_gold_name(name)]
+    could = [one for one in read if one is not None and one.share >= 1 - NEAR]
     marks = [one.value for one in could if one.gold.kind != "index" or len(set(one.places)) > 1]
     why = "no field that is called like a gold names an option"
-    return Doubt("gold", f"{why}. By its values it could be" if marks else why, tuple(marks[:4]))
+    return Doubt("gold", f"{why}; by its values it could be one of these" if marks else why, tuple(marks[:4]))
 
 
 def gold_given(sample: Sample, value: str, options: OptionsFound) -> GoldFound | Doubt:

@@ -8,7 +8,7 @@ from typing import Any
 from benchcheck.pool.fields import has_field, text_of, value_of
 from benchcheck.pool.times import seconds, window_of
 
-__all__ = ["Doubt", "Found", "Sample", "find_named", "leak_fields", "named", "placed", "plain"]
+__all__ = ["Doubt", "Found", "Sample", "find_named", "leak_fields", "named", "placed", "plain", "unused_times"]
 
 ENOUGH = 0.9
 """Share of the sample in which a guess has to work."""
@@ -47,6 +47,7 @@ START = (
 )
 END = ("realtime", "real_time")
 """When a question is asked while the video runs: what comes later is not seen (OVO-Bench)."""
+_ASKED_AT = ("time_stamp", "timestamp", "query_time", "question_time", "asked_at", "realtime")
 _LEAK = re.compile(
     r"reason|rational|expla[i]?n|clue|evidence|relevant|time_reference|gt_time|target_time|answer_time|accurate_"
     r"|transcript|subtitle|caption|hint|keyword|scoring_point|thought|(?:^|_)cot(?:_|$)|grounding|(?:^|_)asr(?:_|$)"
@@ -137,7 +138,7 @@ def named(names: Sequence[str], known: Sequence[str], loose: re.Pattern[str] | N
             found.append((known.index(whole), name))
         elif last in known:
             found.append((len(known) + known.index(last), name))
-        elif loose and loose.fullmatch(last):
+        elif loose and (loose.fullmatch(last) or loose.fullmatch(whole)):
             found.append((2 * len(known), name))
     return sorted(found, key=lambda pair: pair[0])
 
@@ -317,3 +318,9 @@ def leak_fields(sample: Sample, used: Sequence[str]) -> list[str]:
         for name in sample.names
         if "." not in name and name not in heads and not name.startswith("_") and _LEAK.search(plain(name))
     ]
+
+
+def unused_times(sample: Sample, used: Sequence[str]) -> list[str]:
+    """Return fields that look like the second at which a question is asked, and are not in use (StreamingBench)."""
+    names = [name for _, name in named([name for name in sample.names if name not in used], _ASKED_AT)]
+    return [name for name in names if _timed(sample, [name], seconds, "seconds")]

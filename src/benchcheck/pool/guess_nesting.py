@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from benchcheck.pool.fields import text_of
 from benchcheck.pool.guess_gold import is_gold_name
-from benchcheck.pool.guess_names import CATEGORY, ID, QUESTION, VIDEO, Found, named
+from benchcheck.pool.guess_names import CATEGORY, ID, QUESTION, VIDEO, Found, named, placed
 from benchcheck.pool.nesting import unnest
 
 __all__ = ["header_doubt", "steps_to_records"]
@@ -24,15 +25,17 @@ def steps_to_records(document: Any, lines: bool = False) -> tuple[Found, ...]:
 
     None where the reader finds them by itself: a list of records, a dict of id to record, one list below one key.
     """
-    nodes, found = list(document) if lines else [document], list[Found]()
+    roots, found = list(document) if lines else [document], list[Found]()
+    nodes = roots
     while len(found) < _DEEPEST:
-        step = _step(nodes[:LOOKED_AT], top=not found and not lines)
+        step = _step(nodes, top=not found and not lines)
         if step is None:
             break
         found.append(step)
-        nodes = list(unnest(nodes[:LOOKED_AT], [step.value]))[: 10 * LOOKED_AT]
+        nodes = list(islice(unnest(roots, [step.value for step in found]), LOOKED_AT))
     kinds = [step.value.partition(":")[0] for step in found]
-    by_itself = [["flatten"], ["values"], *([["get", "flatten"]] if not lines and len(document) == 1 else [])]
+    alone = isinstance(document, Mapping) and len(document) == 1
+    by_itself = (["flatten"], ["values"], ["get", "flatten"] if alone else None)
     return () if kinds in by_itself and not lines else tuple(found)
 
 
@@ -42,7 +45,7 @@ def _step(nodes: Sequence[Any], top: bool) -> Found | None:
         return Found("flatten", "the members of a list")
     if not nodes or not all(isinstance(node, Mapping) for node in nodes) or _asks(nodes):
         return None
-    return _wrapper(nodes[0]) if top and (_wrapper(nodes[0])) else _below(nodes)
+    return (_wrapper(nodes[0]) if top else None) or _below(nodes)
 
 
 def _asks(nodes: Sequence[Mapping[str, Any]]) -> bool:
@@ -86,25 +89,26 @@ def _leads(value: Any, depth: int = 0) -> bool:
 
 def _below(nodes: Sequence[Mapping[str, Any]]) -> Found | None:
     """A step below nodes that ask nothing themselves."""
-    first = nodes[0]
-    children = [key for key, value in first.items() if _are_records(value)]
-    plain = [key for key, value in first.items() if not isinstance(value, Mapping | list)]
-    leading = [key for key, value in first.items() if _leads(value)]
-    members = [value for node in nodes for value in node.values()]
-    if all(isinstance(value, list) for value in members) and len({key for node in nodes for key in node}) > 1:
-        return Found("lists", "lists of records by a key, which becomes _dim") if leading else None
-    if plain or len(children) < len(first) or not all(isinstance(value, Mapping) for value in members):
-        inside = [key for key in children if _everywhere(nodes, key)] or children
-        if inside:
-            return _child(nodes, inside[0])
+    own = [{key: value for key, value in node.items() if not key.startswith("_")} for node in nodes]
+    leading = [key for key, value in own[0].items() if _leads(value)]
+    members = [value for node in own for value in node.values()]
     if not leading:
         return None
-    dicts = all(isinstance(value, Mapping) for value in members)
-    if dicts and len(nodes) > 1 and len(leading) > 1 and {tuple(node) for node in nodes} == {tuple(first)}:
-        return Found(f"split:{','.join(leading)}", f"each record asks {len(leading)} times: {', '.join(leading)}")
-    if dicts:
-        return Found("values", "a dict of key to record; the key becomes _key")
-    return _split(nodes, leading)
+    if all(isinstance(value, list) for value in members) and len({key for node in own for key in node}) > 1:
+        return Found("lists", "lists of records by a key, which becomes _dim")
+    if placed(sum(isinstance(value, Mapping) and _leads(value) for value in members), len(members)):
+        return _split(own, leading) if len(own) > 1 and len(leading) > 1 else _keyed(own, leading[0])
+    children = [key for key in leading if _are_records(own[0][key])]
+    if children:
+        return _child(own, next((key for key in children if _everywhere(own, key)), children[0]))
+    return _split(own, leading)
+
+
+def _keyed(nodes: Sequence[Mapping[str, Any]], key: str) -> Found | None:
+    """A dict of key to record; of several nodes with one key each, what stands below that key when it is records."""
+    if len(nodes) > 1 and all(len(node) == 1 for node in nodes) and _everywhere(nodes, key):
+        return _child(nodes, key) if _are_records(nodes[0][key]) else None
+    return Found("values", "a dict of key to record; the key becomes _key")
 
 
 def _everywhere(nodes: Sequence[Mapping[str, Any]], key: str) -> bool:
@@ -120,9 +124,9 @@ def _child(nodes: Sequence[Mapping[str, Any]], key: str) -> Found:
 def _split(nodes: Sequence[Mapping[str, Any]], leading: Sequence[str]) -> Found | None:
     """Sub-records with a question each, as `basic` and `hallucination` of one pair, with other fields beside them."""
     asking = [key for key in leading if all(isinstance(node.get(key), Mapping) for node in nodes)]
-    if len(asking) < 2:
-        return None  # one question in a dict is a field with a path, `qa.question`
-    return Found(f"split:{','.join(asking)}", f"each record asks {len(asking)} times: {', '.join(asking)}")
+    if len(asking) > 1 and all(_asks([node[key] for node in nodes]) for key in asking):
+        return Found(f"split:{','.join(asking)}", f"each record asks {len(asking)} times: {', '.join(asking)}")
+    return Found("values", "dicts of key to record; the key becomes _key") if not asking else None
 
 
 def header_doubt(names: Sequence[str], second: Sequence[Any]) -> str:

@@ -45,7 +45,7 @@ def _key(key: str) -> str:
 
 def spec_text(table: Mapping[str, Any], reasons: Mapping[str, str], head: Sequence[str]) -> str:
     """Return a spec's TOML, comments and all. `reasons` are by key, such as `gold.kind`; `head` begins the file."""
-    lines = [f"# {part}" for text in head for part in textwrap.wrap(text, 110)]
+    lines = [f"# {part}" for text in head for part in textwrap.wrap(_one_line(text), 110)]
     inline = {key: value for key, value in table.items() if not isinstance(value, Mapping) or key.endswith("where")}
     lines += [line for key, value in inline.items() for line in _lines(key, value, reasons.get(key, ""))]
     for name, part in table.items():
@@ -60,7 +60,7 @@ def spec_text(table: Mapping[str, Any], reasons: Mapping[str, str], head: Sequen
 def _lines(key: str, value: Any, reason: str) -> Iterator[str]:
     """A key with its comment, behind it where there is room, else above."""
     line = f"{_key(key)} = {toml_value(value)}"
-    comment = " ".join(re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", " ", reason).split())
+    comment = _one_line(reason)
     if not comment:
         yield line
     elif len(line) + len(comment) + 4 <= _WIDE:
@@ -70,6 +70,13 @@ def _lines(key: str, value: Any, reason: str) -> Iterator[str]:
         yield line
 
 
+def _one_line(text: str) -> str:
+    """A text without what no comment of TOML may hold."""
+    return " ".join(re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", " ", text).split())
+
+
 def pool_entry(spec: str, files: Sequence[str], bench: str) -> str:
-    """Return the entry of a study's config that reads a benchmark."""
-    return f"\n[[pool]]\nspec = {toml_value(spec)}\nfiles = {toml_value(list(files))}\nbench = {toml_value(bench)}\n"
+    """Return the entry of a study's config that reads a benchmark; without files it is the spec's hub dataset."""
+    lines = ["", "[[pool]]", f"spec = {toml_value(spec)}"]
+    lines += [f"files = {toml_value(list(files))}"] if files else []
+    return "\n".join([*lines, f"bench = {toml_value(bench)}", ""])
