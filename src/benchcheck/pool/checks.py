@@ -18,8 +18,9 @@ _ASKED = ("question", "say", "said", "spoke", "speak", "narrat", "comment", "voi
 _DIGIT = re.compile(r"\d")
 _QUESTION = {
     "needs_previous_item": re.compile(
-        r"\b(?:previous|preceding|last|earlier|above|first|second|third|fourth|fifth) question\b"
-        r"|\bquestion (?:above|before)\b"
+        r"\b(?:previous|preceding|last|earlier|above) question\b|\bquestion (?:above|before)\b"
+        r"|\b(?:mentioned|named|described|referred to|asked about) in the \w+ question\b"
+        r"|\b(?:first|second|third|fourth|fifth) question (?:\w+ )?refer"
     ),
     "time_in_question": re.compile(
         r"<time |\b\d{1,2}:[0-5]\d(?::[0-5]\d)?(?:\.\d+)?\b"
@@ -37,8 +38,9 @@ _OPTIONS = {
     "option_about_options": re.compile(
         r"(?:(?:both|neither|either)"
         r"|(?:all|none|any|both|neither|either|two|some|more than one) (?:of )?(?:the )?"
-        r"(?:(?:above|these)\b|(?:other |given )?(?:options|answers|choices)\b)[^\n]{0,40}"
-        r"|(?:both |either |neither )?(?:options? )?\(?[a-h]\)? ?(?:and|or|nor|&) ?(?:option )?\(?[a-h]\)?"
+        r"(?:above|(?:other |given |these |above )?(?:options|answers|choices|statements)(?: above)?|these)"
+        r"(?: (?:is|are|were|apply|applies)\b[^\n]{0,30})?"
+        r"|(?:both |either |neither )?(?:options? )?\(?([a-z])\)? ?(?:and|or|nor|&) ?(?:option )?\(?([a-z])\)?"
         r"|以上(?:都|皆|全|均)[^\n]{0,10})\W*"
     ),
     "abstention_option": re.compile(
@@ -109,11 +111,12 @@ def folded_issues(asked: str, folded: Sequence[str], gold: int | None) -> list[I
 
 def _no_answer(option: str, count: int) -> list[Issue]:
     """A folded option that speaks of the others, declines to answer, or is a letter of one of `count` options."""
-    found = [Issue(code, shown(option)) for code, look in _OPTIONS.items() if look.fullmatch(option)]
-    match = _LETTER.fullmatch(option)
-    if match and ord(match[1]) < ord("a") + count:
-        found.append(Issue("letter_like_option", shown(option)))
-    return found
+    letters = "abcdefghijklmnopqrstuvwxyz"[:count]
+    looks = [*_OPTIONS.items(), ("letter_like_option", _LETTER)]
+    matches = [(code, match) for code, look in looks if (match := look.fullmatch(option))]
+    return [
+        Issue(code, shown(option)) for code, match in matches if all((one or "a") in letters for one in match.groups())
+    ]
 
 
 def _twins(folded: Sequence[str], gold: int | None) -> list[Issue]:

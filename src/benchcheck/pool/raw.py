@@ -48,10 +48,6 @@ class RawOptions:
             if text.strip() not in fillers and not _is_missing(self.values[place])
         ]
 
-    def is_filler(self, index: int) -> bool:
-        """Whether the value at this place stands for no option."""
-        return index not in self.kept
-
     @property
     def parts(self) -> list[tuple[str, str]]:
         """Letter prefix and the text behind it, of every value; no letter where there is none."""
