@@ -109,7 +109,8 @@ class Together:
             declared = options.fields or (options.field or options.gold_field, *options.others)
             names = known or ", ".join(map(repr, declared))
             cure = "give the options, or write a spec that names yours (docs/pool.md)"
-            raise InputError(f"{last.file}: no record has options. Allowed: {names}. {has}. Cure: {cure}")
+            note = f" {spec.source.note}" if spec.source.note else ""
+            raise InputError(f"{last.file}: no record has options. Allowed: {names}. {has}.{note} Cure: {cure}")
 
     def _check_left(self, last: Record) -> None:
         """Refuse a filter that no record passes."""
