@@ -31,7 +31,7 @@ def pool_build(
     from benchcheck.pool.build import build_pool
     from benchcheck.study import Study
 
-    with _far() as progress:
+    with how_far() as progress:
         summary = build_pool(Study.open(study), accept_drift=accept_drift, workers=workers, progress=progress)
     tell(pool_table(summary))
     for text in summary.warnings:
@@ -73,7 +73,7 @@ def pool_check(
 
 
 @contextlib.contextmanager
-def _far() -> Iterator[Callable[[str, int], None]]:
+def how_far() -> Iterator[Callable[[str, int], None]]:
     """Say on a terminal how far a build is, when it is a long one."""
     from rich.console import Console
     from rich.markup import escape

@@ -73,11 +73,17 @@ class Crew:
 
     def _hired(self, files: Sequence[Path]) -> Sequence[_Hand]:
         """The workers, where the files are long enough for them."""
-        if self.size == 1 or sum(path.stat().st_size for path in files if path.is_file()) < WORTH:
+        if self.size == 1 or sum(map(_unpacked, files)) < WORTH:
             return [_Here()]
         while len(self._hands) < self.size:
             self._hands.append(_Process(WORKER, {}))
         return self._hands
+
+
+def _unpacked(path: Path) -> int:
+    """About how many bytes of JSON lines a file holds: packed, annotations take a tenth or less."""
+    size = path.stat().st_size if path.is_file() else 0
+    return size * 10 if path.suffix.lower() in (".gz", ".parquet", ".zip") else size
 
 
 def _in_order(hands: Sequence[_Hand], spec: Spec, tasks: Iterable[Task]) -> Iterator[Outcome]:
