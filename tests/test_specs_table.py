@@ -14,9 +14,9 @@ SHIPPED = [load_spec(name) for name in spec_names() if name != "generic"]
 
 
 def drawn(what: Table | str, width: int) -> list[str]:
-    screen = Console(file=io.StringIO(), width=width, color_system=None)
-    screen.print(what, markup=False) if isinstance(what, str) else screen.print(what)
-    return screen.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    file = io.StringIO()
+    Console(file=file, width=width, color_system=None).print(what, markup=not isinstance(what, str))
+    return file.getvalue().splitlines()
 
 
 @pytest.mark.parametrize("width", [80, 109, 110, 160, 240])
@@ -49,6 +49,13 @@ def test_the_marks_are_explained_below(monkeypatch: pytest.MonkeyPatch) -> None:
     for level in ("● real files (", "◐ survey (", "○ fields only ("):
         assert level in text
     assert "benchcheck benchmarks NAME" in text
+
+
+def test_one_spec_in_full_wraps_within_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown, "Console", lambda: Console(force_terminal=True, width=80))
+    lines = [line for part in spec_shown(load_spec("egoschema_full")) for line in drawn(part, 80)]
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith(" " * 11) for line in lines) >= 4
 
 
 def test_one_spec_in_full() -> None:

@@ -74,10 +74,13 @@ def _cut(text: str, room: int) -> str:
 def spec_shown(spec: Spec) -> Iterator[Table | str]:
     """One spec in full: where to get it, on which terms, what to expect, and the entry to paste."""
     yield f"{spec.bench}: {spec.title or 'a file of your own'}"
-    table = Table.grid(padding=(0, 2))
-    for name, text in _lines(spec):
-        table.add_row(name, escape(text))
-    yield table
+    if Console().is_terminal:
+        table = Table.grid(padding=(0, 2))
+        for name, text in _lines(spec):
+            table.add_row(name, escape(text))
+        yield table
+    else:
+        yield from (f"{name:11}{text}" for name, text in _lines(spec))
     yield ""
     yield "In benchcheck.toml:"
     yield ""

@@ -78,10 +78,15 @@ def test_facts_are_everything_and_json_can_hold_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"gold": Gold(kind="none")}, {"options": Options(kind="none")}, {"gold": Gold(kind="order", field="a")}]
+    "hidden",
+    [
+        spec(gold=Gold(kind="none")),
+        spec(gold=Gold(kind="order", field="a")),
+        spec(options=Options(kind="none")),
+    ],
 )
-def test_hidden_and_open_sets_say_that_nothing_can_be_screened(changes: dict[str, object]) -> None:
-    assert facts(spec(**changes))["screenable"] is False
+def test_hidden_and_open_sets_say_that_nothing_can_be_screened(hidden: Spec) -> None:
+    assert facts(hidden)["screenable"] is False
 
 
 def test_where_annotations_come_from() -> None:
@@ -103,18 +108,23 @@ def test_where_annotations_come_from() -> None:
         (spec().source, ("annotations/val.csv",)),
         (on_the_hub(), ("annotations/test-*.parquet",)),
         (on_the_hub(revision=PINNED), ()),
-        (on_the_hub(files=("a/x.json", "b/x.json", "answers.json")), ("annotations/x.json",)),
+        (on_the_hub(files=("a/x.json", "b/x.json")), ("annotations/x.json",)),
     ],
 )
 def test_the_entry_to_paste_is_one_that_a_study_takes(source: Source, files: tuple[str, ...]) -> None:
-    joined = spec(source=source, join=Join(file="answers.json", on="id"))
-    entry = tomllib.loads(pool_entry(joined))["pool"][0]
+    entry = tomllib.loads(pool_entry(spec(source=source)))["pool"][0]
     assert PoolSource(**entry | {"files": tuple(entry.get("files", ()))}) == PoolSource(spec="cats", files=files)
 
 
 def test_an_entry_for_a_hub_dataset_without_a_revision_says_what_is_missing() -> None:
     assert 'revision = "the dataset\'s commit, 40 hex digits"' in pool_entry(spec(source=on_the_hub()))
     assert "revision" not in pool_entry(spec())
+
+
+def test_an_entry_says_where_a_second_file_goes() -> None:
+    text = pool_entry(spec(join=Join(file="../answers.json", on="id")))
+    assert text.endswith('# join = "annotations/answers.json" # only where it does not lie beside the first file')
+    assert tomllib.loads(text)["pool"] == [{"spec": "cats", "files": ["annotations/val.csv"]}]
 
 
 def test_rows_of_the_pages() -> None:

@@ -94,16 +94,18 @@ def where_from(spec: Spec) -> list[str]:
 def pool_entry(spec: Spec) -> str:
     """The entry to paste into `benchcheck.toml`: from files on disk, and from the hub where they are there."""
     source = spec.source
-    joined = spec.join.file.rpartition("/")[2] if spec.join else ""
-    names = [name.rpartition("/")[2] for name in source.files]
-    files = [f"annotations/{name}" for name in dict.fromkeys(names) if name != joined]
+    names = dict.fromkeys(name.rpartition("/")[2] for name in source.files)
+    files = json.dumps([f"annotations/{name}" for name in names], ensure_ascii=False)
     lines = ["[[pool]]", f'spec = "{spec.bench}"']
-    entry = f"files = {json.dumps(files, ensure_ascii=False)}"
     if source.hub and source.revision:
-        return "\n".join([*lines, f"# {entry} # in place of the hub's"])
-    lines.append(f"{entry} # where you put them")
-    if source.hub:
+        lines.append(f"# files = {files} # in place of the hub's")
+    else:
+        lines.append(f"files = {files} # where you put them")
+    if source.hub and not source.revision:
         lines.append('# or from the hub, without files: revision = "the dataset\'s commit, 40 hex digits"')
+    if spec.join:
+        beside = spec.join.file.rpartition("/")[2]
+        lines.append(f'# join = "annotations/{beside}" # only where it does not lie beside the first file')
     return "\n".join(lines)
 
 
