@@ -116,7 +116,7 @@ def _named(source: PoolSource) -> str:
 def _files(spec: Spec, source: PoolSource, root: Path) -> list[Path]:
     """The annotation files that an entry names, or those of its spec's hub dataset."""
     if source.files:
-        return find_files(root, source.files)
+        return find_files(root, source.files, spec.members)
     if not spec.source.hub:
         cure = f'add files = ["…"] to its [[pool]] entry{_where_from(spec)}'
         raise ConfigError(f"{spec.bench}: no files, and spec {source.spec!r} names no hub dataset. Cure: {cure}")

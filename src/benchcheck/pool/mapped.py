@@ -22,7 +22,7 @@ from benchcheck.pool.gold import MappedGold, map_gold, other_option
 from benchcheck.pool.issues import Issue, blocking
 from benchcheck.pool.items import Item, VideoRef
 from benchcheck.pool.options import Options, RawOptions, Settled, column_family, raw_options, settled
-from benchcheck.pool.readers import Record
+from benchcheck.pool.readers import Record, stem
 from benchcheck.pool.specs import JOINED, Spec, VideoFields
 from benchcheck.pool.times import seconds, window_of
 from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
@@ -71,7 +71,7 @@ def _needs(spec: Spec) -> tuple[tuple[str, ...], frozenset[str]]:
 @functools.lru_cache(maxsize=64)
 def _stems(file: Path, inside: str) -> tuple[str, str]:
     """Stem of a file, and of the archive's member in it."""
-    return file.stem, Record({}, file, "", 0, inside).member
+    return stem(file.name), Record({}, file, "", 0, inside).member
 
 
 def map_record(spec: Spec, record: Record, row: int) -> Mapped:
