@@ -77,6 +77,14 @@ def test_letters_with_a_hole_are_refused(text: str, message: str) -> None:
         cut(text)
 
 
+def test_long_texts_end() -> None:
+    """Written so that an expression which tries every way to share out the spaces would run for hours."""
+    spaces, lines = " " * 200_000, "\n" * 200_000
+    for gap in (spaces, lines, f"option{spaces}" * 2, f"{spaces}C"):
+        question, options = cut(f"Which? {gap}\nA. x\nB. y{gap}")
+        assert (question.split()[0], options[0]) == ("Which?", "x")
+
+
 def test_labels() -> None:
     assert find("q\nb\n(a) x\n(b) y").labels == ("A", "B")
     assert find("q\nOption 1: x\nOption 2: y").labels == ("1", "2")

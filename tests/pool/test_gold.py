@@ -240,6 +240,21 @@ def test_further_kinds_and_forms(gold: Gold, value: Any, values: list, expected:
     assert (found.code if found.index is None else found.index) == expected
 
 
+def test_fillers_among_lettered_columns_move_no_letter() -> None:
+    raw = RawOptions(("A. x", "", "B. y"), ("a0", "a1", "a2"))
+    assert map_gold(Gold(kind="letter", field="a"), "B", raw).index == 2
+    by_key = RawOptions(("A. x", "", "C. y"), ("A", "B", "C"))
+    assert map_gold(Gold(kind="letter", field="a"), "c", by_key).index == 2
+
+
+@pytest.mark.parametrize("kind", ["auto", "letter", "text", "index"])
+def test_long_golds_end(kind: str) -> None:
+    """Written so that an expression which tries every way to share out the spaces would run for hours."""
+    for value in ("a" + " " * 200_000 + "b", " " * 200_000 + "ab", "A, " * 70_000, ["A"] * 70_000):
+        found = map_gold(Gold(kind=kind, field="a"), value, RawOptions(("x", "y")))
+        assert found.code == "gold_not_among_options"
+
+
 @pytest.mark.parametrize(
     ("right", "marks", "expected"),
     [

@@ -98,7 +98,7 @@ def _glued(plain: str, marks: list[_Mark]) -> bool:
     tail = plain[marks[0].start :]
     if marks[0].style[:2] != ("", "A") or not after or after not in tail:
         return False
-    return re.search(rf"(?:[^\S\n]{{2,}}|[,;][^\S\n]*)[(\[]?{after}{_SIGNS}[^\S\n]", tail) is not None
+    return re.search(rf"(?:[^\S\n]{{2}}|[,;][^\S\n]?)[(\[]?{after}{_SIGNS}[^\S\n]", tail) is not None
 
 
 def _run(marks: list[_Mark]) -> list[_Mark]:

@@ -23,7 +23,10 @@ HIDDEN = frozenset({"", "na", "n/a", "nan", "null", "none", "-1", "?"})
 
 _NUMBER = re.compile(r"[+-]?\d{1,9}(?:\.0+)?")
 _WORD = r"(?:(?:option|sentence|caption|choice|answer|candidate|description|statement)\s+)"
-_LETTER = re.compile(rf"\s*{_WORD}?[(\[]?\s*([a-z])\s*[)\].:]*\s*", re.IGNORECASE)
+_LETTER = re.compile(rf"{_WORD}?[(\[]?\s*([a-z])\s*[)\].:]*", re.IGNORECASE)
+_NUMBERED = re.compile(rf"{_WORD}?[(\[]?(\d{{1,2}})[)\].:]*", re.IGNORECASE)
+_LONGEST = 100
+"""Characters of a gold that may be a letter or a list of letters."""
 _LETTERED_TEXT = re.compile(r"[(\[]?([A-Za-z])[)\].:、]\s*(\S.*)", re.DOTALL)
 _NAMED_TEXT = re.compile(rf"{_WORD}[(\[]?([a-z]|\d{{1,2}})[)\].:]+\s*(\S.*)", re.DOTALL | re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*(?:[,;/&+>\u3001\uff0c]|->|→|\band\b|\s)\s*")
@@ -93,7 +96,8 @@ def _unmapped(gold: Gold, text: str, number: int | None, found: Sequence[int], r
         return "gold_is_filler"
     if found:
         return "gold_matches_two_options" if _one_text(found, raw) else "gold_ambiguous"
-    outside = number is not None or (gold.kind != "text" and _LETTER.fullmatch(_narrow(text)) is not None)
+    named = _matched(_LETTER, text) or (raw.counts_from_one and _matched(_NUMBERED, text))
+    outside = number is not None or (gold.kind != "text" and named)
     return "gold_out_of_range" if outside else "gold_not_among_options"
 
 
@@ -187,6 +191,12 @@ def _narrow(text: str) -> str:
     return text if text.isascii() else text.translate(NARROW)
 
 
+def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The match of a whole short text."""
+    stripped = _narrow(text).strip()
+    return pattern.fullmatch(stripped) if len(stripped) <= _LONGEST else None
+
+
 def _by_index(_gold: Gold, _value: Any, number: int | None, raw: RawOptions) -> list[int]:
     return [number] if number is not None and 0 <= number < len(raw.values) else []
 
@@ -197,23 +207,33 @@ def _by_letter(text: str, raw: RawOptions) -> list[int]:
     A dict's keys say which option a letter is. In a list where most options carry letters that do not run, a letter
     names a place and a prefix: both are returned, and a place whose option carries another letter is none.
     """
-    if text in raw.labels:
-        return [index for index, label in enumerate(raw.labels) if label == text]
-    match = _LETTER.fullmatch(_narrow(text))
+    if (by_label := _by_label(text, raw)) is not None:
+        return by_label
+    match = _matched(_LETTER, text)
     if match is None:
         return _by_lettered_text(text, raw)
     letter = match[1].upper()
-    if raw.run and not raw.labels:
+    by_key = bool(raw.labels) and are_letters(raw.labels)
+    if raw.run and not by_key:
         place = LETTERS.index(letter)
         return [raw.kept[place]] if place < len(raw.kept) else []
     by_place = [index for index, label in enumerate(labelled(raw)) if label == letter]
-    if not raw.own_letters or (raw.labels and are_letters(raw.labels)):
+    if by_key or not raw.own_letters:
         return by_place
     letters = {place: raw.parts[place][0] for place in raw.kept}
     by_prefix = [place for place, prefix in letters.items() if prefix == letter]
     if not by_prefix:
         return [place for place in by_place if not letters.get(place)]
     return sorted({*by_place, *by_prefix})
+
+
+def _by_label(text: str, raw: RawOptions) -> list[int] | None:
+    """Places that a column's name or the number of an embedded option (`Option 2`) names; None when it is neither."""
+    if text in raw.labels:
+        return [index for index, label in enumerate(raw.labels) if label == text]
+    if raw.counts_from_one and (match := _matched(_NUMBERED, text)):
+        return [int(match[1]) - 1] if 0 < int(match[1]) <= len(raw.values) else []
+    return None
 
 
 def _by_lettered_text(text: str, raw: RawOptions) -> list[int]:
@@ -285,7 +305,13 @@ _FINDERS: dict[str, Callable[[Gold, Any, int | None, RawOptions], list[int]]] = 
 
 def _several(gold: Gold, value: Any, raw: RawOptions) -> MappedGold | None:
     """A gold that holds several (`["A", "C"]`, `A, C`, `AB`): the code, or its one member's place."""
-    members = value if isinstance(value, list | tuple) else _members(text_of(value)) if gold.kind != "text" else ()
+    members = (
+        value
+        if isinstance(value, list | tuple)
+        else _members(text_of(value)[: _LONGEST + 1])
+        if gold.kind != "text"
+        else ()
+    )
     if not members or len(members) > MAX_OPTIONS:
         return None
     found = [map_gold(gold, member, raw) for member in members if not isinstance(member, list | tuple)]
@@ -302,6 +328,8 @@ def _several(gold: Gold, value: Any, raw: RawOptions) -> MappedGold | None:
 def _members(text: str) -> list[str]:
     """What a text lists: `A, C`, `A and C`, `['A', 'C']`, `AC`; nothing when it is one word."""
     plain = re.sub(r"[\[\](){}'\"]", "", _narrow(text)).strip()
+    if len(plain) > _LONGEST:
+        return []
     if _LETTERS.fullmatch(plain):
         return list(plain)
     members = [part for part in _BETWEEN.split(plain) if part]
