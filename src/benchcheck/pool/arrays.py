@@ -22,12 +22,14 @@ from benchcheck.study import Study
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ABOVE", "UNKNOWN", "PoolArrays", "combined", "read_arrays"]
+__all__ = ["ABOVE", "UNKNOWN", "Numbers", "PoolArrays", "combined", "read_arrays"]
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
-ABOVE, UNKNOWN = 1, 2
-"""Kinds of options: one that speaks of the others (`all of the above`, `neither`), and one that says nothing."""
+ABOVE = 1
+"""Kind of an option that speaks of the others (`all of the above`, `neither`); a bit."""
+UNKNOWN = 2
+"""Kind of an option that says nothing (`not sure`); a bit."""
 
 _NEEDED = (
     *("item_id", "bench", "question", "options", "gold", "format", "video_key"),
