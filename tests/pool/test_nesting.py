@@ -57,6 +57,7 @@ PAIR = [{"basic": {"q": 1, "video": "own"}, "halluc": {"q": 2}, "type": "t", "vi
         (DIMS, ["values:video", "values"], [{"video": "v1", "_key": "speed", "_value": [{"q": 1}, {"q": 2}]},
                                             {"video": "v1", "_key": "order", "_value": [{"q": 3}]}]),
         ({"a": 3, "b": None}, ["values"], [{"_key": "a", "_value": 3}, {"_key": "b", "_value": None}]),
+        ({"a": {"b": 3}}, ["values:x", "values:y"], [{"x": "a", "y": "b", "_value": 3}]),
         ([["a"], ["b"]], ["flatten", "flatten"], ["a", "b"]),
         ({"x": {"m": {"q": 1}}, "s": 5}, ["each:x"], [{"_key": "m", "_i": 0, "s": 5, "q": 1}]),
         ({"x": ["why"], "s": 5}, ["each:x"], [{"_i": 0, "s": 5, "_value": "why"}]),

@@ -42,7 +42,7 @@ class _Node:
         """The part as a record; a plain value below a key, or in a list, comes as `_value`."""
         if isinstance(self.value, dict):
             return {**self.known, **self.around, **self.value} if self.known or self.around else self.value
-        return {**self.known, **self.around, "_value": self.value} if self.known else self.value
+        return {**self.known, **self.around, "_value": self.value} if self.known or self.around else self.value
 
 
 def check_step(step: str) -> None:
