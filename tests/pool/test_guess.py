@@ -375,7 +375,7 @@ def test_a_second_field_that_is_no_text_is_not_the_golds_text() -> None:
 
 def test_hidden_golds_count_for_nothing() -> None:
     made = of(options=TEXTS, answer=lambda n: letter(n) if n % 2 else "NA")
-    assert made.reasons["gold.kind"] == "letters B to D; an option in 4 of 4"
+    assert made.reasons["gold.kind"] == "letters B to D; name an option in 4 of 4"
     sample = Sample(records(2, options=TEXTS))
     assert isinstance(find_gold(sample, option_candidates(sample, "question")[0]), Doubt)
 
@@ -522,3 +522,22 @@ def test_automatic_fields_of_records_are_not_guessed_at() -> None:
 def test_empty_fields_are_no_answer_to_anything() -> None:
     made = of(options=TEXTS, answer=letter, group="", type="", task_type="one", video="", subtitles="")
     assert {"group", "category", "subtitles"} & made.table.keys() == set()
+
+
+def test_a_table_of_vlmevalkit() -> None:
+    candidates = str([f"{mark}. {text}" for mark, text in zip("ABCD", TEXTS, strict=True)])
+    made = of(
+        index=str, video="x", candidates=candidates, answer=letter, prefix="clips", suffix=".mp4",
+        start=lambda n: "1.5" if n % 2 else "", end=lambda n: "3" if n % 2 else "",
+        task_type=lambda n: "ab"[n % 2], subtitle_path="x.srt",
+    )  # fmt: skip
+    assert made.notes == ["these are the columns of a VLMEvalKit table: prefix and suffix belong to the video's path"]
+    assert made.table["video"] == {"member": "{prefix}/{video}{suffix}", "start": "start", "end": "end"}
+    assert (made.table["id"], made.table["subtitles"], made.table["category"]) == (
+        "index",
+        "subtitle_path",
+        "task_type",
+    )
+    assert made.table["options"] == {"kind": "list", "field": "candidates"}
+    made = of(index=str, video="x", answer=letter, **columns("A B C D"))
+    assert made.table["options"] == {"kind": "columns", "fields": ["A", "B", "C", "D"]}

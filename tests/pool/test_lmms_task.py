@@ -37,8 +37,9 @@ def test_what_a_task_gives_away() -> None:
     assert (task.name, task.hub, task.config, task.split) == ("some_bench", "owner/some-bench", "mc", "validation")
     assert task.files == ("mc/validation-*.parquet",)
     assert task.mapping == {"question": "question", "gold": "answer", "options": "A,B,C"}
-    assert task.functions == {}
-    assert task.notes == ["dataset_kwargs.cache_dir = 'some_bench'", "dataset_kwargs.video = True"]
+    assert task.functions == {"doc_to_visual": "utils.some_doc_to_visual"}
+    assert task.notes[0] == "doc_to_visual is decided by utils.some_doc_to_visual: not run, guessed from the data"
+    assert task.notes[1:] == ["dataset_kwargs.cache_dir = 'some_bench'", "dataset_kwargs.video = True"]
 
 
 def test_functions_are_named_and_never_run(tmp_path: Path) -> None:
@@ -123,7 +124,7 @@ def test_a_task_alone_that_says_everything() -> None:
         "bench": "some_bench",
         "question": "question",
         "options": {"kind": "columns", "fields": ["A", "B", "C"]},
-        "gold": {"kind": "auto", "field": "answer", "base": 0},
+        "gold": {"kind": "auto", "field": "answer"},
         "video": {"member": "video?"},
         "source": {"hub": "owner/some-bench", "files": ["mc/validation-*.parquet"]},
     }

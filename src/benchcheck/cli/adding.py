@@ -71,10 +71,10 @@ def _write(found: "Proposal", study: Path | None, path: Path, force: bool, ask: 
     """Write the spec and the study's entry, on a terminal when the user says yes; what cannot be is said before."""
     from benchcheck.pool.adding import add_to_study, check_free, with_entry, write_spec
 
-    check_free(path, force)
     if study is not None:
         with_entry(found, study, path)
-    if ask and sys.stdin.isatty() and sys.stdout.isatty():
+    check_free(path, force)
+    if ask and _on_terminal():
         and_entry = f" and add it to {study}/benchcheck.toml" if study else ""
         if not typer.confirm(f"\nIs this right? Write {path}{and_entry}"):
             return False
@@ -83,6 +83,11 @@ def _write(found: "Proposal", study: Path | None, path: Path, force: bool, ask: 
     else:
         add_to_study(found, study, path, force)
     return True
+
+
+def _on_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _next(found: "Proposal", study: Path | None, path: Path, written: bool) -> None:
@@ -95,6 +100,8 @@ def _next(found: "Proposal", study: Path | None, path: Path, written: bool) -> N
     print(f"{path} written" + (f", {found.bench} added to {study}/benchcheck.toml" if study else ""))
     if study is not None:
         note(f"Next: benchcheck pool build {study}")
-    else:
+    elif found.files:
         files = " ".join(f"--file {file}" for file in found.files)
-        note(f"Next: benchcheck init STUDY --spec {path} {files}, then benchcheck pool build STUDY".replace("  ", " "))
+        note(f"Next: benchcheck init STUDY --spec {path} {files}, then benchcheck pool build STUDY")
+    else:
+        note(f"Next: put the dataset's commit into {path} as source.revision, and name the spec in a study (--study)")

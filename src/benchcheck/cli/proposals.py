@@ -45,6 +45,8 @@ def proposal_shown(found: Proposal) -> Iterator[RenderableType]:
     yield Padding(_mapping(found), (1, 0, 1, 1), expand=False)
     for line in found.guess.notes:
         yield Text(f" note: {line}", "dim")
+    if found.guess.notes and found.shown:
+        yield Text()
     if found.shown:
         yield Text(
             "Three items as they are understood" if len(found.shown) == 3 else "Items as they are understood", "bold"

@@ -52,6 +52,7 @@ _FIELDS = (
     "gold_text",
 )
 _OPTIONAL = ("category", "start", "end", "window", "duration", "subtitles", "group")
+_VLMEVALKIT = frozenset({"index", "video", "question", "answer"})
 _TIMES = frozenset({"start", "end", "window"})
 _PLACES = {"video": "video.member", **{key: f"video.{key}" for key in sorted(_TIMES)}}
 _OPEN = ("open", "free", "mc", "choice")
@@ -108,6 +109,8 @@ def guess(sample: Sample, given: Mapping[str, str], bench: str, unnest: Sequence
     made.put("bench", bench)
     if unnest:
         made.put("unnest", [step.value for step in unnest], "; ".join(step.reason for step in unnest))
+    if {*sample.names} >= _VLMEVALKIT and {"candidates", "A"} & {*sample.names}:
+        made.notes.append("these are the columns of a VLMEvalKit table: prefix and suffix belong to the video's path")
     question = _question(made, sample, given)
     options = _options(made, sample, given, question)
     gold = _gold(made, sample, given, options) if options else None
@@ -251,7 +254,7 @@ def _rest(made: Guess, sample: Sample, given: Mapping[str, str], used: Sequence[
         cure = f"if a question is asked at that second: --map end={times[0]}"
         made.notes.append(f"{', '.join(times)}: a time that is not used; {cure}")
     if leaks := _leaks(sample, taken):
-        made.put("leaks", leaks, "they look as if they give the answer away; nothing shown may be made of them")
+        made.put("leaks", leaks, "by their names they give the answer away: never shown to a model")
 
 
 def _leaks(sample: Sample, used: Sequence[str]) -> list[str]:

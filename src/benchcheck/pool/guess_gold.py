@@ -197,7 +197,7 @@ def _why(sample: Sample, found: GoldFound, raws: Sequence[RawOptions]) -> str:
         "text": "texts equal to an option",
         "index": f"numbers{span}, counted from {found.gold.base}",
     }[found.gold.kind]
-    return f"{what}; an option in {found.count:,} of {_asked(sample.column(found.gold.field), raws):,}"
+    return f"{what}; name an option in {found.count:,} of {_asked(sample.column(found.gold.field), raws):,}"
 
 
 def _texts(sample: Sample, found: GoldFound, raws: Sequence[RawOptions]) -> Iterator[tuple[str, int, int]]:
@@ -285,7 +285,7 @@ def gold_given(sample: Sample, value: str, options: OptionsFound) -> GoldFound |
         return best.doubt or dataclasses.replace(best, reason="a number, as you say")
     if name and kind in _KINDS:
         found = _reading(sample, name, kind, raws)
-        reason = f"as you say; an option in {found.count:,} of {_asked(sample.column(name), raws):,}"
+        reason = f"as you say; names an option in {found.count:,} of {_asked(sample.column(name), raws):,}"
         return _with_text(sample, dataclasses.replace(found, reason=reason), raws)
     best_read = _best(sample, value, raws)
     if best_read is None:

@@ -32,7 +32,7 @@ ID = (
 )
 CATEGORY = (
     *("question_type", "task_type", "question_category", "task_name", "task", "type", "category", "q_type", "qtype"),
-    *("sub_category", "subcategory", "dimension", "ability", "aspect", "topic_category", "subject"),
+    *("sub_category", "subcategory", "kind", "dimension", "ability", "aspect", "topic_category", "subject"),
 )
 DURATION = (
     *("duration", "video_duration", "video_length", "length", "duration_s", "duration_sec", "duration_seconds"),

@@ -63,7 +63,8 @@ def _put_untried(made: Guess, key: str, value: str, reason: str) -> None:
     elif key == "gold":
         made.put("gold.kind", rest.rstrip("01") if colon else "auto", reason)
         made.put("gold.field", head)
-        made.put("gold.base", int(rest == "index1"))
+        if rest == "index1":
+            made.put("gold.base", 1)
     elif colon and head == "const":
         made.put("options.kind", "const", reason)
         made.put("options.values", rest.split(","))

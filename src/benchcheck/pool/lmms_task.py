@@ -77,6 +77,8 @@ def load_task(text: str, where: str, read: Callable[[str], str]) -> LmmsTask:
     for key, use in _PROMPT.items():
         if key in table:
             _take(task, key, use, table[key])
+    if isinstance(table.get("doc_to_visual"), Function):
+        task.functions["doc_to_visual"] = table["doc_to_visual"].name
     return task
 
 
