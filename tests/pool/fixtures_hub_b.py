@@ -57,7 +57,22 @@ def videommmu(part: str) -> Fixture:
                question="What is {}?", options=ABC, answer=..., question_type="perception")
 
 
+CAUSAL = {
+    "descriptive": {"question": "What does he hold?", "answer": BARE},
+    "predictive": {"question": "What will he do?", "answer": ["run", "sit", "wave"], "reason": ["fear", "age", "joy"]},
+}
+CAUSAL_GOLD = {"descriptive": {"answer": 1}, "predictive": {"answer": 2, "reason": 0}}
+
+
 FIXTURES = [
+    Fixture("causal_vidqa_answer", {"QA/vid_1/text.json": CAUSAL}, [
+        cup("What does he hold?", "bcmi/Causal-VidQA::::vid_1", source_id="vid_1_descriptive", category="descriptive"),
+        Want("What will he do?", "run | sit | wave", "wave", "bcmi/Causal-VidQA::::vid_1"),
+    ], {"QA/vid_1/answer.json": CAUSAL_GOLD}),
+    Fixture("causal_vidqa_reason", {"QA/vid_1/text.json": CAUSAL, "QA/vid_2/text.json": CAUSAL}, [
+        Want("What will he do?", "fear | age | joy", gold, f"bcmi/Causal-VidQA::::vid_{number}",
+             more={"source_id": f"vid_{number}_predictive_reason"}) for number, gold in ((1, "fear"), (2, "joy"))
+    ], {"QA/vid_1/answer.json": CAUSAL_GOLD, "QA/vid_2/answer.json": {"predictive": {"answer": 0, "reason": 2}}}),
     of("egoschema_full", "questions.json", [
         {"q_uid": uid, "question": "What does C do?", **columns("option {}", *BARE, "a key", "a pen")}
         for uid in ("aa-1", "bb-2")
