@@ -30,6 +30,8 @@ PURE = (
     "pool/transforms.py",
     "pool/times.py",
     "pool/leaks.py",
+    "pool/texts.py",
+    "pool/footage.py",
     "pool/mapped.py",
     "pool/mapping.py",
     "pool/drift.py",

@@ -497,6 +497,16 @@ def test_subtitles_and_groups_are_kept() -> None:
     assert (item.subtitles, item.group) == ("a.srt", "4")
 
 
+@pytest.mark.parametrize(
+    ("inside", "automatic"), [("", "set text text"), ("videos/v7/qa.json", "v7 text qa"), ("qa.json", " text qa")]
+)
+def test_file_member_and_folder_can_be_named(inside: str, automatic: str) -> None:
+    """Causal-VidQA: the folder is the video."""
+    spec = replace(SPEC, category="{_folder} {_file} {_member}" if inside != "qa.json" else " {_file} {_member}")
+    record = Record(dict(GOOD), Path("data/set/text.json.gz"), "record 1", 0, inside)
+    assert next(items_of(spec, [record])).category == automatic
+
+
 def test_a_field_of_the_file_wins_over_an_automatic_one() -> None:
     assert items({**GOOD, "_file": "own"}, spec=replace(SPEC, category="_file"))[0].category == "own"
 

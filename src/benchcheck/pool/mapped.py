@@ -11,32 +11,27 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote
 
 from benchcheck.errors import InputError
 from benchcheck.pool.checks import folded_issues
-from benchcheck.pool.fields import clean, fold, has_field, needed, shown, text_of, value_of
+from benchcheck.pool.fields import fold, has_field, shown, text_of, value_of
+from benchcheck.pool.footage import seconds_of, video_of
 from benchcheck.pool.gold import MappedGold, map_gold, other_option
 from benchcheck.pool.issues import Issue, blocking
-from benchcheck.pool.items import Item, VideoRef
+from benchcheck.pool.items import Item
 from benchcheck.pool.options import Options, RawOptions, Settled, column_family, raw_options, settled
 from benchcheck.pool.readers import Record, stem
-from benchcheck.pool.specs import JOINED, Spec, VideoFields
-from benchcheck.pool.times import seconds, window_of
+from benchcheck.pool.specs import JOINED, Spec
+from benchcheck.pool.texts import read_text, shown_value, writable
 from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
 
-__all__ = ["Mapped", "hub_video", "map_record", "sorted_texts"]
+__all__ = ["Mapped", "map_record", "sorted_texts"]
 
-WINDOW_SLACK = 1.0
-"""Seconds that a window may reach beyond the stated duration: durations are rounded, and clips cut at key frames."""
 SHUFFLE = "42|options|{}"
 """Seed of the order that options are put in, with the item's id."""
 
-_HUB_URL = re.compile(
-    r"https?://huggingface\.co/(?:datasets/)?([^/?#]+/[^/?#]+)/(?:resolve|blob|raw)/[^/?#]+/([^?#]+).*"
-)
 _PLACEHOLDER = re.compile(r"<[^<>]+>")
 
 
@@ -69,9 +64,10 @@ def _needs(spec: Spec) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 @functools.lru_cache(maxsize=64)
-def _stems(file: Path, inside: str) -> tuple[str, str]:
-    """Stem of a file, and of the archive's member in it."""
-    return stem(file.name), Record({}, file, "", 0, inside).member
+def _stems(file: Path, inside: str) -> dict[str, str]:
+    """The automatic fields of a file: its stem, that of the archive's member in it, and the folder around that."""
+    folder = PurePosixPath(inside).parent.name if inside else file.parent.name
+    return {"_file": stem(file.name), "_member": stem(inside or file.name), "_folder": folder}
 
 
 def map_record(spec: Spec, record: Record, row: int) -> Mapped:
@@ -80,8 +76,7 @@ def map_record(spec: Spec, record: Record, row: int) -> Mapped:
     Raises:
         InputError: the spec declares item ids, and this record has none.
     """
-    stem, member = _stems(record.file, record.inside)
-    values = {"_file": stem, "_member": member, "_row": record.row, "_bench": spec.bench, **record.values}
+    values = {**_stems(record.file, record.inside), "_row": record.row, "_bench": spec.bench, **record.values}
     mapped = Mapped(Record({}, record.file, record.place, record.row, record.inside))
     if not _count_fields(spec, values, mapped):
         mapped.fields = tuple(record.values)[:30]
@@ -125,16 +120,16 @@ def _make(spec: Spec, values: Mapping[str, Any], row: int, mapped: Mapped) -> No
     record, found = mapped.record, list[Issue]()
     item_id = _item_id(spec, values, record, row, found)
     raw, text = _raw(spec, values, found)
-    question = _text(text, "question", found)
+    question = writable(text, "question", found)
     if not question.strip():
         found.append(Issue("empty_question", f"{spec.question} is empty"))
     texts = _Texts() if raw is None else _texts(spec, values, raw, item_id, found)
-    key, video_id = _video(spec, values, found)
-    start, end = _window(spec, values, found)
-    duration = _duration(spec, values)
-    _check_window(start, end, duration, found)
-    source_id = _read(values, spec.id, "id", found) or f"{record.file.name}#{record.row}"
-    category = _read(values, spec.category, "category", found)
+    key, video_id = video_of(spec, values, found)
+    start, end, duration = seconds_of(spec, values, found)
+    source_id = read_text(values, spec.id, "id", found) or f"{record.file.name}#{record.row}"
+    category = read_text(values, spec.category, "category", found)
+    subtitles = read_text(values, spec.subtitles, "subtitles", found)
+    group = read_text(values, spec.group, "group", found)
     _check_records(spec, values, source_id, found)
     asked, folded = fold(question), [fold(option) for option in texts.options]
     found += folded_issues(asked, folded, texts.gold)
@@ -157,44 +152,17 @@ def _make(spec: Spec, values: Mapping[str, Any], row: int, mapped: Mapped) -> No
         category=category,
         duration=duration,
         issues=codes,
-        subtitles=_read(values, spec.subtitles, "subtitles", found),
-        group=_read(values, spec.group, "group", found),
+        subtitles=subtitles,
+        group=group,
         file_gold=texts.file_gold,
     )
-
-
-@functools.lru_cache(maxsize=4096)
-def _reference(repo: str, member: str, zip_path: str = "") -> tuple[str, str]:
-    """A video's key and id; items of one video stand side by side in most files."""
-    reference = VideoRef(repo, member, zip_path)
-    return reference.key, reference.video_id
-
-
-def _read(values: Mapping[str, Any], expression: str, name: str, found: list[Issue]) -> str:
-    """An expression's value as a text that can be written, a list of names joined; empty where none is declared."""
-    if not expression:
-        return ""
-    value = value_of(values, expression)
-    return _text(", ".join(map(text_of, value)) if isinstance(value, list) else value, name, found)
-
-
-def _text(value: Any, name: str, found: list[Issue]) -> str:
-    """A value as a text that can be written."""
-    text, bad = clean(text_of(value))
-    if bad:
-        found.append(Issue("bad_text", f"{name} {shown(text)}"))
-    return text
-
-
-def _shown(values: Mapping[str, Any], expression: str) -> str:
-    return shown(value_of(values, expression))
 
 
 def _item_id(spec: Spec, values: Mapping[str, Any], record: Record, row: int, found: list[Issue]) -> str:
     """`{bench}_{row}`, or what the spec declares; that can never be missing."""
     if not spec.item_id:
         return f"{spec.bench}_{row}"
-    own = _text(value_of(values, spec.item_id), "item_id", found)
+    own = writable(value_of(values, spec.item_id), "item_id", found)
     if not own.strip():
         raise InputError(
             f"{record.where}: no item id: {spec.item_id!r} is empty here. Cure: leave item_id out of the spec"
@@ -206,7 +174,7 @@ def _raw(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> tuple[Raw
     """The raw options, None when there are none to read, and the question that is left when they are cut out of it."""
     text = _question(spec, values, found)
     if spec.options.kind == "none" or not _fits(spec.mcq_where, values):
-        reasons = [f"{part} = {_shown(values, part)}" for part in spec.mcq_where]
+        reasons = [f"{part} = {shown_value(values, part)}" for part in spec.mcq_where]
         found.append(Issue("open_ended", ", ".join(reasons) or "options.kind = 'none'"))
         return None, text
     try:
@@ -268,7 +236,9 @@ def _texts(spec: Spec, values: Mapping[str, Any], raw: RawOptions, item_id: str,
         if other is not None:
             detail = f"{spec.gold.field} = {value!r}, but {spec.gold.text} = {shown(text)} is option {other}"
             found.append(Issue("index_text_contradict", detail))
-    texts = _Texts(tuple([_text(text, "option", found) for text in kept.texts]), kept.gold, None, _number(mapped, raw))
+    texts = _Texts(
+        tuple([writable(text, "option", found) for text in kept.texts]), kept.gold, None, _number(mapped, raw)
+    )
     if spec.options.shuffle and len(texts.options) > 1:
         _shuffle(texts, item_id, found)
     return texts
@@ -309,77 +279,10 @@ def _gold_detail(value: Any, raw: RawOptions) -> str:
     return f"gold {shown(value)}, options {last}: {shown(raw.texts)}"
 
 
-def hub_video(member: str) -> tuple[str, str] | None:
-    """Repository and path of a hub URL (VLM4D), None for everything else."""
-    match = _HUB_URL.fullmatch(member) if member.startswith("http") else None
-    return (match.group(1), unquote(match.group(2), errors="replace")) if match else None
-
-
-def _video(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> tuple[str, str]:
-    """The video's key and id; empty when the record names none."""
-    video = spec.video
-    members = _members(video, values, found)
-    if video.frames and text_of(value_of(values, video.frames)):
-        found.append(Issue("frames_not_video", f"{video.frames} = {_shown(values, video.frames)}"))
-    if not members:
-        found.append(Issue("no_video", f"{', '.join(video.members) or video.member or 'no field'} is empty"))
-        return "", ""
-    if len(members) > 1:
-        found.append(Issue("several_videos", shown(members)))
-    elif hub := hub_video(members[0]):
-        return _reference(*hub)
-    archive = video.zip_path
-    zip_path = _read(values, archive, "zip_path", found) if "{" in archive else archive
-    return _reference(video.repo or spec.bench, "|".join(members), zip_path)
-
-
-def _members(video: VideoFields, values: Mapping[str, Any], found: list[Issue]) -> list[str]:
-    """The videos that a record names: one a place, or a list in one field."""
-    named: list[Any] = []
-    for value in [value_of(values, part) for part in video.members or (video.member,)]:
-        named += value if isinstance(value, list) else [value]
-    members = [_text(value, "video", found) for value in named]
-    return [member for member in members if member and not member.isspace()]
-
-
-def _window(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> tuple[float | None, float | None]:
-    """Start and end in seconds."""
-    declared = spec.video.window_fields
-    if not declared:
-        return None, None
-    try:
-        if spec.video.window:
-            start, end = window_of(value_of(values, spec.video.window))
-        else:
-            start, end = seconds(value_of(values, spec.video.start)), seconds(value_of(values, spec.video.end))
-        if end is not None and end <= (start or 0):
-            raise ValueError(f"it ends at {end:g} s and starts at {start or 0:g} s")
-    except ValueError as reason:
-        found.append(Issue("bad_window", str(reason)))
-        return None, None
-    if start is None and end is None and any(map(needed, declared)):
-        found.append(Issue("no_window", f"{', '.join(declared)} is empty"))
-    return start, end
-
-
-def _check_window(start: float | None, end: float | None, duration: float | None, found: list[Issue]) -> None:
-    """Note a window beyond the stated duration."""
-    if duration is not None and max(start or 0, end or 0) > duration + WINDOW_SLACK:
-        found.append(Issue("window_out_of_range", f"{start} to {end} of {duration} s"))
-
-
-def _duration(spec: Spec, values: Mapping[str, Any]) -> float | None:
-    """Seconds of the whole video; None when it is a word such as `short`, as some benchmarks write."""
-    try:
-        return seconds(value_of(values, spec.duration))
-    except ValueError:
-        return None
-
-
 def _check_records(spec: Spec, values: Mapping[str, Any], source_id: str, found: list[Issue]) -> None:
     """Note a record without a partner in the second file, and one that a list of errors names."""
     if spec.join is not None and not values.get(JOINED):
-        found.append(Issue("no_join_row", f"{spec.join.on} = {_shown(values, spec.join.on)}"))
+        found.append(Issue("no_join_row", f"{spec.join.on} = {shown_value(values, spec.join.on)}"))
     if source_id in spec.errata:
         found.append(Issue("erratum", f"{source_id}: {spec.errata[source_id]}"))
 

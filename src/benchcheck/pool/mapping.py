@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from benchcheck.errors import InputError
 from benchcheck.pool.fields import shown
+from benchcheck.pool.footage import hub_video
 from benchcheck.pool.issues import Issue
 from benchcheck.pool.items import Item
-from benchcheck.pool.mapped import Mapped, hub_video, map_record, sorted_texts
+from benchcheck.pool.mapped import Mapped, map_record, sorted_texts
 from benchcheck.pool.options import COLUMN_FAMILIES
 from benchcheck.pool.readers import Record
 from benchcheck.pool.specs import Spec
