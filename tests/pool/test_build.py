@@ -227,12 +227,18 @@ def test_a_spec_s_hub_dataset_is_fetched_where_no_file_is_named(
 
     def fetch(*wanted: object) -> list[Path]:
         asked.append(wanted)
-        return [tmp_path / "one.jsonl"]
+        path = tmp_path / "cache" / str(wanted[1]) / "data" / "one.jsonl"
+        path.parent.mkdir(parents=True)
+        return [(tmp_path / "one.jsonl").rename(path)]
 
     monkeypatch.setattr("benchcheck.pool.declared.fetch", fetch)
-    study = make_study(PoolSource(spec="one.toml"))
+    study = make_study(PoolSource(spec="../one.toml"))
+    study.root = tmp_path / "study"
+    study.root.mkdir()
     assert build_pool(study).rows == 2
     assert manifest(study)[0]["source"] == f"owner/name@{'a' * 40}"
+    assert list(json.loads(manifest(study)[0]["files"])) == ["data/one.jsonl"]
+    write_rows(tmp_path / "one.jsonl", row(0), row(1))
     build_pool(make_study(PoolSource(spec="one.toml", revision="b" * 40)))
     assert asked == [("owner/name", letter * 40, ("data/*.jsonl",)) for letter in "ab"]
 

@@ -1,7 +1,10 @@
 """Many processes build the pool that one builds: the same bytes, the same error, and none of them left behind."""
 
+import dataclasses
+import io
 import json
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -15,7 +18,7 @@ import pytest
 
 from benchcheck.config import PoolSource
 from benchcheck.errors import InputError, RunError
-from benchcheck.pool import crew, tasks
+from benchcheck.pool import crew, tasks, worker
 from benchcheck.pool.build import build_pool
 from benchcheck.pool.joins import Partners
 from benchcheck.pool.readers import read_records
@@ -305,3 +308,68 @@ def test_a_long_file_with_a_second_one_is_not_cut(tmp_path: Path) -> None:
     spec = load_spec("generic")
     dealt = list(tasks_of([tmp_path / "a.jsonl"], spec, Partners(Join(file="b.jsonl", on="id"))))
     assert [len(task.here) for task in dealt] == [50] * (COUNT // 50)
+
+
+def spoken(*messages: Any) -> io.TextIOWrapper:
+    """What a build says to a worker: the settings, then pickles with their lengths."""
+    said = io.BytesIO(b"{}\n")
+    said.seek(0, io.SEEK_END)
+    for message in messages:
+        data = pickle.dumps(message)
+        said.write(json.dumps({"bytes": len(data)}).encode() + b"\n" + data)
+    said.seek(0)
+    return io.TextIOWrapper(said)
+
+
+def heard(answers: io.TextIOWrapper) -> list[Any]:
+    """What a worker answered."""
+    said, found = io.BytesIO(answers.buffer.getvalue()), []  # type: ignore[attr-defined]
+    while line := said.readline():
+        found.append(pickle.loads(said.read(json.loads(line)["bytes"])))
+    return found
+
+
+def test_a_worker_answers_until_its_input_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = dataclasses.replace(load_spec("generic"), bench="mine")
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row(number)) + "\n" for number in range(3)), encoding="utf-8")
+    task = tasks.Task(path, 0, path.stat().st_size)
+    fault = tasks.Task(path, fault=InputError("a fault"))
+    answers = io.TextIOWrapper(io.BytesIO())
+    worker.serve(spoken((spec, task), (7, 2), (spec, fault), (10, 5), (spec, task)), answers)
+    three, outcome, none, error, again = heard(answers)
+    assert (three, none, again) == (3, 0, 3)
+    assert outcome.table.column("item_id").to_pylist() == ["mine_7", "mine_8", "mine_9"]
+    assert outcome.trace.places == [f"{path}: line {number}" for number in (1, 2, 3)]
+    assert (type(error), str(error)) == (InputError, "a fault")
+    monkeypatch.setattr("benchcheck.pool.outcomes.map_record", None)
+    answers = io.TextIOWrapper(io.BytesIO())
+    worker.serve(spoken((spec, task), (0, 0)), answers)
+    assert "TypeError" in str(heard(answers)[1])
+
+
+def test_a_file_that_is_gone_or_closed_is_a_fault_of_its_task(tmp_path: Path) -> None:
+    spec, path = load_spec("generic"), tmp_path / "gone.jsonl"
+    records, fault = tasks.Task(path, 0, 10).read(layout_of(spec))
+    assert records == []
+    assert "not readable: No such file" in str(fault)
+    (task,) = tasks_of([path], spec, None)
+    assert task.fault is not None
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_file_that_vanishes_while_it_is_cut_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(lines(range(COUNT))), encoding="utf-8")
+    dealt = tasks_of([path], load_spec("generic"), None)
+    opened, calls = Path.open, []
+
+    def closing(self: Path, *args: Any, **settings: Any) -> Any:
+        calls.append(self)
+        if len(calls) > 1:
+            raise OSError(5, os.strerror(5))
+        return opened(self, *args, **settings)
+
+    monkeypatch.setattr(Path, "open", closing)
+    (task,) = dealt
+    assert "not readable: Input/output error" in str(task.fault)

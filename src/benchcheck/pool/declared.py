@@ -44,7 +44,7 @@ class Declared:
             licence=origin.licence,
             redistributable=origin.redistributable,
             checked=origin.checked,
-            files={_relative(path, root): _sha256(path) for path in paths},
+            files={_shown(path, root, version): _sha256(path) for path in paths},
         )
 
 
@@ -177,9 +177,12 @@ def _joined_files(join: Join | None, files: tuple[Path, ...]) -> list[Path]:
     return [path for path in ((one.parent if one.is_file() else one) / join.file for one in files) if path.is_file()]
 
 
-def _relative(path: Path, root: Path) -> str:
-    """A path as the manifest shows it: relative to the study when below it, else as given."""
-    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+def _shown(path: Path, root: Path, version: str) -> str:
+    """A path as the manifest shows it: relative to the study when below it, in the hub's cache to the dataset."""
+    if path.is_relative_to(root):
+        return str(path.relative_to(root))
+    parts = path.parts
+    return "/".join(parts[parts.index(version) + 1 :]) if len(version) == 40 and version in parts[:-1] else str(path)
 
 
 def _sha256(path: Path) -> str:
