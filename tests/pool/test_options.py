@@ -160,6 +160,8 @@ def test_no_cell_crashes(cell: str) -> None:
             ["", "y"],
             ("A", "B"),
         ),
+        (Options(kind="list", field="o", rejoin=True), {"o": ["A. x", "y", "B. z"]}, ["A. x\ny", "B. z"], ()),
+        (Options(kind="list", field="o", rejoin=True), {"o": ["A. x", "B. z"]}, ["A. x", "B. z"], ()),
         (Options(kind="embedded"), {}, ["x", "y"], ("A", "B")),
         (Options(kind="embedded", field="o"), {"o": "Option 1: u\nOption 2: v"}, ["u", "v"], ("1", "2")),
         (Options(kind="embedded", field="missing"), {}, [], ()),
