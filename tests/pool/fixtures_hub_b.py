@@ -237,4 +237,11 @@ FIXTURES = [
          "duration": 900, "domain": "d", "sub_category": "s", "clue_intervals": [[3, 9]]},
     ], cup("What is red?", "CG-Bench/CG-Bench::::c1.mp4", duration=900.0, source_id="1"),
        cup("What is blue?", "CG-Bench/CG-Bench::::c1.mp4", "a cup", "index_text_contradict")),
+    of("intphys2_main", "metadata.csv", [
+        {"SceneIndex": "124_0", "file_name": "a.mp4", "type": "1_Possible", "condition": "solidity", "name": "s1"},
+        {"SceneIndex": "124_0", "file_name": "b.mp4", "type": "2_Impossible", "condition": "solidity", "name": "s2"},
+    ], *(Want("Is the event in this video physically possible or impossible?", "Possible | Impossible", answer,
+              f"facebook/IntPhys2::::Main/{name}.mp4", source_id=name,
+              more={"category": "solidity", "group": "124_0"})
+         for name, answer in (("a", "Possible"), ("b", "Impossible")))),
 ]
