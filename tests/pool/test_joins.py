@@ -1,18 +1,22 @@
 """A second annotation file beside the first."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchcheck.errors import InputError
+from benchcheck.inputs import PoolSource
+from benchcheck.pool.build import build_pool
 from benchcheck.pool.gold import Gold
 from benchcheck.pool.joins import Partners
 from benchcheck.pool.mapping import items_of
 from benchcheck.pool.options import Options
 from benchcheck.pool.readers import Layout, Record, read_records
 from benchcheck.pool.specs import JOINED, Join, Spec
+from benchcheck.study import Study
 
 ANSWERS = Join(file="answers.json", on="question_id")
 
@@ -124,3 +128,38 @@ def test_a_missing_second_file_is_one_line(tmp_path: Path) -> None:
         InputError, match=r"answers\.json: no such file, and the spec joins it on 'question_id'\. Cure: "
     ):
         list(Partners(ANSWERS).lay(questions(tmp_path, 1)))
+
+
+def test_a_pool_is_built_of_two_files(make_study: Callable[..., Study], tmp_path: Path) -> None:
+    """As EgoSchema publishes its subset: all questions in one file, answers to some of them in another."""
+    write(tmp_path / "questions.json", [
+        {"q_uid": uid, "question": f"{uid}?", "option 0": "x", "option 1": "y", "option 2": "z"} for uid in "abcd"
+    ])  # fmt: skip
+    write(tmp_path / "subset_answers.json", {"b": 2, "d": 0, "gone": 1})
+    write(tmp_path / "ego.toml", """
+        bench = "ego"
+        id = "q_uid"
+        question = "question"
+        [join]
+        file = "subset_answers.json"
+        on = "q_uid"
+        key = "_key"
+        unnest = ["values"]
+        [where]
+        _joined = true
+        [options]
+        kind = "columns"
+        fields = ["option 0", "option 1", "option 2"]
+        [gold]
+        kind = "index"
+        field = "_value"
+        [video]
+        member = "{q_uid}.mp4"
+    """)  # fmt: skip
+    study = make_study(PoolSource(spec="ego.toml", files=("questions.json",)))
+    summary = build_pool(study).benches[0]
+    assert [(item.item_id, item.source_id, item.gold) for item in study.items()] == [
+        ("ego_1", "b", 2),
+        ("ego_3", "d", 0),
+    ]
+    assert (summary.rows, summary.left_out, summary.join_left) == (2, 2, 1)
