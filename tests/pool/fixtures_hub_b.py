@@ -241,7 +241,7 @@ FIXTURES = [
         {"SceneIndex": "124_0", "file_name": "a.mp4", "type": "1_Possible", "condition": "solidity", "name": "s1"},
         {"SceneIndex": "124_0", "file_name": "b.mp4", "type": "2_Impossible", "condition": "solidity", "name": "s2"},
     ], *(Want("Is the event in this video physically possible or impossible?", "Possible | Impossible", answer,
-              f"facebook/IntPhys2::::Main/{name}.mp4", source_id=name,
-              more={"category": "solidity", "group": "124_0"})
+              f"facebook/IntPhys2::::Main/{name}.mp4",
+              more={"category": "solidity", "group": "124_0", "source_id": name})
          for name, answer in (("a", "Possible"), ("b", "Impossible")))),
 ]
