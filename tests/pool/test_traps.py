@@ -583,6 +583,23 @@ def test_a_question_loses_the_options_that_stand_in_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("field", ["", "q"])
+def test_no_option_keeps_the_ending_of_a_prompt(field: str) -> None:
+    """VNBench: the last option is followed by how to answer."""
+    spec = Spec(
+        bench="b",
+        question="q",
+        question_tail=r"\nAnswer with",
+        options=Options(kind="embedded", field=field),
+        gold=LETTER,
+        video=VideoFields(member="v"),
+    )
+    text = "How many?\nA. two\nB. six\nAnswer with the option's letter."
+    item = map_record(spec, Record({"q": text, "v": "v.mp4", "a": "B"}, Path("f.json"), "record 1", 0), 0).item
+    assert item is not None
+    assert (item.question, item.options, item.gold) == ("How many?", ("two", "six"), 1)
+
+
 def test_the_gold_of_equal_texts_is_the_place_that_the_file_names() -> None:
     trap = next(trap for trap in GOLD_TRAPS if trap.name == "NExT-QA_3842638015_4-the_index_knows")
     assert item_of(trap).gold == 4

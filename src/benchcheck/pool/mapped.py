@@ -177,6 +177,8 @@ def _raw(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> tuple[Raw
         reasons = [f"{part} = {shown_value(values, part)}" for part in spec.mcq_where]
         found.append(Issue("open_ended", ", ".join(reasons) or "options.kind = 'none'"))
         return None, text
+    if spec.options.kind == "embedded" and spec.options.field == spec.question:
+        values = {**values, spec.question: text}  # the question as it is now, filled and without its tail
     try:
         raw = raw_options(spec.options, values, text)
     except ValueError as reason:
