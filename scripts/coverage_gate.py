@@ -16,6 +16,7 @@ PURE = (
     "pool/balance.py",
     "pool/catalogue.py",
     "pool/items.py",
+    "pool/jsontext.py",
     "pool/specs.py",
     "pool/gold.py",
     "pool/embedded.py",

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchcheck.errors import DamagedFileError, InputError
-from benchcheck.pool import jsontext, sources
+from benchcheck.pool import jsontext, readers, sources
 from benchcheck.pool.readers import Layout, find_files, read_records
 
 ROWS = [{"question": "q1", "answer": "0"}, {"question": "q, 2\nlines", "answer": "1"}]
@@ -137,6 +137,9 @@ BROKEN: list[tuple[str, str | bytes, int, str]] = [
     ("a.jsonl", b'{"q": 1}' + b" " * 70_000 + b'\n{"q": "\0"}', 1, "line 2 holds a NUL byte"),
     ("a.jsonl", '{"q": 1}\n\ufeff{"q": 2}\n', 1, "line 2 begins with a byte order mark: files were joined here. Cure:"),
     ("a.csv", "q,a\nx,1\n\ufeffq,a\ny,2\n", 1, "line 3 begins with a byte order mark"),
+    ("a.jsonl", '[\n{"q": 1}\n]', 1, "line 1: not valid JSON: Expecting value. It seems to be cut off at column 2"),
+    ("a.jsonl", '[\n{"q": 1}\n]', 1, "Cure: one JSON object a line; a document over many lines is named .json"),
+    ("a.csv", '[{"q": 1,\n"a": 2}]', 2, "JSON, not a table. Cure: name it .json or .jsonl"),
     ("a.csv", "question\nq1\n", 2, "one column, 'question', split at ','"),
     ("a.csv", "q\ta\nx\t1\n", 2, "Cure: set reader = 'tsv'"),
     ("a.tsv", "q,a\nx,1\n", 2, "Cure: set reader = 'csv'"),
@@ -177,6 +180,30 @@ def test_a_header_row_is_as_wide_as_the_arrays_below_it(tmp_path: Path) -> None:
     assert "the header names 'q' twice" in complaint(write(tmp_path, "a.jsonl", '["q", "q"]\n["x", 1]'), rows, 2)
     assert "Cure: set reader = 'jsonl'" in complaint(write(tmp_path, "a.jsonl", '{"q": 1}'), rows, 2)
     assert "no record in it" in complaint(write(tmp_path, "a.jsonl", '["q", "a"]'), rows, 2)
+
+
+def test_a_header_that_is_declared_and_there_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "q,a\nx,1\n")
+    assert "line 1 is the header that the spec declares. Cure: take header out" in complaint(
+        path, Layout(header=("q", "a")), 2
+    )
+    assert "line 1: 2 cells where the header has 3" in complaint(path, Layout(header=("q", "a", "b")))
+
+
+def test_parquet_in_an_archive_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.Table.from_pylist([{"q": "x" * 5000}]), tmp_path / "a.parquet", compression="none")
+    path = zipped(tmp_path, {"a.parquet": (tmp_path / "a.parquet").read_bytes()})
+    monkeypatch.setattr(readers, "_MAX_PARQUET", 2000)
+    monkeypatch.setattr(sources, "_BLOCK", 1000)
+    assert "unpacked. Cure: unpack it first" in complaint(path)
+
+
+def test_parquet_with_a_name_twice_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table([[1], [2]], names=["q", "q"]), tmp_path / "a.parquet")
+    assert "the header names 'q' twice" in complaint(tmp_path / "a.parquet", code=2)
+    twice = pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int64()))
+    pq.write_table(pa.table({"m": twice}), tmp_path / "a.parquet")
+    assert "after row 1: not readable as Parquet: a map holds a key twice" in complaint(tmp_path / "a.parquet")
 
 
 def test_a_step_that_does_not_fit_is_one_line(tmp_path: Path) -> None:

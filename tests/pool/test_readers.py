@@ -204,6 +204,7 @@ def test_a_document_reads_alike_through_any_window(rows: list[dict[str, Any]], i
         assert list(stream(Window(blocks_of(text, size)), steps)) == wanted
 
 
+@settings(max_examples=300)
 @given(text=st.text(alphabet='[]{}",:1e-.\\utn \n', max_size=30), size=st.integers(1, 12))
 def test_what_is_json_does_not_depend_on_the_window(text: str, size: int) -> None:
     def outcome(blocks: Iterator[str]) -> object:

@@ -90,6 +90,7 @@ def _reason(reason: Exception) -> str:
     return str(reason)
 
 
+_TRAILING = "not valid JSON: a trailing comma before '{}'"
 _PYTHON = re.compile(r"None|True|False")
 _COMMENT = re.compile(r"//|/\*|#")
 
@@ -104,7 +105,7 @@ def _diagnosis(reason: json.JSONDecodeError) -> str:
     elif not after or what.startswith("Unterminated string"):
         what += ". It seems to be cut off"
     elif "trailing comma" in what or (after[0] in "]}" and before.endswith(",")):
-        what = f"a trailing comma before {after.lstrip(_BLANKS + ',')[:1]!r}"
+        return _TRAILING.format(after.lstrip(_BLANKS + ",")[:1])
     elif after[0] == "'":
         what = "single quotes, as Python prints a dict; JSON has double quotes"
     elif word := _PYTHON.match(after):
@@ -170,8 +171,8 @@ class Window:
     def _refusal(self, message: str) -> Fault:
         """A complaint about where the window stands, with enough text around to say what it is."""
         before, place = self.text[max(self.at - 80, 0) : self.at], self._position(self.at)
-        if len(self.text) - self.at < _MARGIN:
-            self.more()
+        while len(self.text) - self.at < 80 and self.more():
+            pass
         doc = before + self.text[self.at : self.at + 80]
         return Fault(_diagnosis(json.JSONDecodeError(message, doc, len(before))), *place)
 
@@ -191,16 +192,22 @@ class Window:
                 raise self.fault(_diagnosis(reason), reason.pos) from None
             except (ValueError, RecursionError) as reason:
                 raise self.fault(_reason(reason)) from None
-            if end == len(self.text) and self._grow(limit):
-                continue  # a number may go on
+            number = isinstance(found, int | float) and end > len(self.text) - _MARGIN
+            if number and self._grow(limit):
+                continue  # `1` may go on as `1.5e7`
+            if end - self.at > limit:
+                raise self._too_long(limit)
             self.at = end
             return found
 
     def _grow(self, limit: int) -> bool:
         """Hold more of a value that goes on; False at the end of the document."""
         if len(self.text) - self.at > limit:
-            raise self.fault(f"longer than {limit >> 20} MB in one piece")
+            raise self._too_long(limit)
         return self.more()
+
+    def _too_long(self, limit: int) -> Fault:
+        return self.fault(f"longer than {limit >> 20} MB in one piece")
 
     def _may_go_on(self, reason: json.JSONDecodeError) -> bool:
         """Whether a fault may be nothing but the window's end."""
@@ -217,7 +224,7 @@ class Window:
             if self.take(",]", "',' delimiter") == "]":
                 return
             if self.peek() == "]":
-                raise self._refusal("Expecting value")
+                raise self.fault(_TRAILING.format("]"))
 
     def fields(self) -> Iterator[str]:
         """Stand at each value of the object here, and say its key; who is asked must take the value."""
@@ -226,6 +233,8 @@ class Window:
         closed = self.peek() == "}"
         self.at += closed
         while not closed:
+            if seen and self.peek() == "}":
+                raise self.fault(_TRAILING.format("}"))
             if self.peek() != '"':
                 raise self._refusal("Expecting property name enclosed in double quotes")
             start = self._position(self.at)
@@ -246,18 +255,21 @@ class Window:
 def is_lines(window: Window) -> bool:
     """Whether a document is JSON lines in truth: an object on its first line, and more behind it.
 
-    The window is used up by this.
+    The window grows by what is looked at, and stands where it stood, blanks aside.
     """
     if window.peek() != "{":
         return False
-    while (end := window.text.find("\n", window.at)) < 0:
-        if len(window.text) - window.at > _MAX_FIRST_LINE or not window.more():
+    size = 0
+    while (end := window.text.find("\n", window.at + size)) < 0:
+        size = len(window.text) - window.at
+        if size > _MAX_FIRST_LINE or not window.more():
             return False
-    line, window.at = window.text[window.at : end], end
-    if not window.peek():
-        return False
+    size = end - window.at
+    while not _FILLED.search(window.text, window.at + size):
+        if not window.more():
+            return False
     try:
-        parse(line)
+        parse(window.text[window.at : window.at + size])
     except Fault:
         return False
     return True

@@ -155,12 +155,13 @@ def _reader(origin: Origin, layout: Layout) -> Callable[[Origin, Layout], _Rows]
 
 def _read_json(origin: Origin, layout: Layout) -> _Rows:
     """A JSON document; JSON lines in a file named .json are read as such (Social-IQ 2.0)."""
-    if is_lines(Window(texts(origin))):
+    window = Window(texts(origin))
+    if is_lines(window):
         yield from _read_jsonl(origin, layout)
         return
     number = 0
     try:
-        for record in stream(Window(texts(origin)), layout.unnest):
+        for record in stream(window, layout.unnest):
             number += 1
             yield f"record {number}", record
     except Fault as fault:
@@ -205,7 +206,8 @@ def _parsed_lines(origin: Origin) -> Iterator[tuple[int, str, Any]]:
         except Fault as fault:
             column = f" at column {fault.column}" if fault.column else ""
             raise DamagedFileError(
-                f"{origin.name}: line {number}: {fault}{column}. Cure: one JSON object a line"
+                f"{origin.name}: line {number}: {fault}{column}. Cure: one JSON object a line; a "
+                "document over many lines is named .json"
             ) from None
 
 
@@ -250,8 +252,8 @@ def _read_table(origin: Origin, layout: Layout, delimiter: str) -> _Rows:
         line = table.line_num + 1
         for cells in table:
             if cells:
-                if len(cells) != len(header):
-                    _refuse_width(origin, f"line {line}", len(cells), len(header), delimiter)
+                if len(cells) != len(header) or cells == list(layout.header):
+                    _refuse_row(origin, f"line {line}", cells, header, delimiter)
                 yield from _unnested(origin, f"line {line}", dict(zip(header, cells, strict=True)), layout)
             line = table.line_num + 1
     except csv.Error as reason:
@@ -259,14 +261,23 @@ def _read_table(origin: Origin, layout: Layout, delimiter: str) -> _Rows:
         raise DamagedFileError(f"{origin.name}: the row at line {line}: {reason}. {cure}") from None
 
 
-def _refuse_width(origin: Origin, place: str, count: int, wanted: int, delimiter: str) -> NoReturn:
-    """Raise what a row with too many or too few cells is for a user."""
+def _refuse_row(origin: Origin, place: str, cells: list[str], header: list[str], delimiter: str) -> NoReturn:
+    """Raise what a row with too many or too few cells, or one that repeats a declared header, is for a user."""
+    if cells == header:
+        raise InputError(
+            f"{origin.name}: {place} is the header that the spec declares. Cure: take header out of the spec"
+        )
+    found = f"{len(cells)} cells where the header has {len(header)}"
     cure = f"quote cells that hold {delimiter!r} or a line break"
-    raise DamagedFileError(f"{origin.name}: {place}: {count} cells where the header has {wanted}. Cure: {cure}")
+    raise DamagedFileError(f"{origin.name}: {place}: {found}. Cure: {cure}")
 
 
 def _check_header(origin: Origin, header: Sequence[str], delimiter: str) -> None:
-    """Refuse a header with one column or with a name twice."""
+    """Refuse a header with one column or with a name twice, and JSON under another name."""
+    if header[0][:1] in ("[", "{"):
+        raise InputError(
+            f"{origin.name}: JSON, not a table. Cure: name it .json or .jsonl, or set reader = 'json' in the spec"
+        )
     if len(header) < 2:
         other = next((mark for mark in ("\t", ";", ",", "|") if mark != delimiter and mark in header[0]), None)
         cures = {"\t": "set reader = 'tsv'", ",": "set reader = 'csv'"}
