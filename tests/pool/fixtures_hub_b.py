@@ -244,4 +244,10 @@ FIXTURES = [
               f"facebook/IntPhys2::::Main/{name}.mp4",
               more={"category": "solidity", "group": "124_0", "source_id": name})
          for name, answer in (("a", "Possible"), ("b", "Impossible")))),
+    of("physical_ai_bench", "test.parquet", [
+        {"question": "What is red?\nPlease answer directly with only the letter of the correct option.",
+         "index2ans": {"A": "a cup", "B": "a hat", "C": "a ball", "D": None}, "answer": "B", "video_path": "v/1.mp4"},
+        {"question": "What is blue?", "index2ans": {"A": "a cup", "B": "a hat", "C": None, "D": None},
+         "answer": "A", "video_path": "v/2.mp4"},
+    ], *both(*(f"shi-labs/physical-ai-bench-understanding::::v/{n}.mp4" for n in (1, 2)))),
 ]
