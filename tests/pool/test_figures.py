@@ -203,10 +203,12 @@ def test_one_item_of_twenty_six_options(tmp_path: Path) -> None:
     [
         ("All of the above.", ABOVE),
         ("none of the above", ABOVE),
-        ("Both of them", ABOVE),
         ("neither", ABOVE),
         ("None of these options are right, all above", ABOVE),
         ("both hands", 0),
+        ("lord", 0),
+        ("both A and C", ABOVE),
+        ("(A) & (B)", ABOVE),
         ("all the way down", 0),
         ("Not sure", UNKNOWN),
         ("I don\u2019t know", UNKNOWN),

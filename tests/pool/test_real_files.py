@@ -106,7 +106,7 @@ def benches(shared_data: Path) -> dict[str, list[Item]]:
             1371,
             1370,
             {"answer_in_question": 48, "gold_matches_two_options": 1, "duplicate_options": 1, "repeated_item": 1}
-            | {"option_about_options": 44, "abstention_option": 28},
+            | {"option_about_options": 44, "abstention_option": 65},
         ),
         ("vlm4d_synthetic", 445, 445, {}),
     ],

@@ -5,7 +5,6 @@ so that texts are equal here exactly when they are to a build), and what is comp
 """
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchcheck.errors import StudyError
+from benchcheck.pool.checks import option_issues
 from benchcheck.pool.fields import fold
 from benchcheck.screen.prompts import MAX_OPTIONS
 from benchcheck.study import Study
@@ -31,21 +31,13 @@ ABOVE = 1
 UNKNOWN = 2
 """Kind of an option that says nothing (`not sure`); a bit."""
 
+_LETTERED = 5
+"""`A and E` speaks of two options, `P and Q` of two names: letters from F on are not taken for options."""
 _NEEDED = (
     *("item_id", "bench", "question", "options", "gold", "format", "video_key"),
     *("start", "end", "category", "issues"),
 )
 """Columns that pools of every layout have."""
-_ABOVE = re.compile(
-    r"(?:none|neither|both|all|either)(?: of (?:these|them|the options))?\W*$|"
-    r".*\b(?:all|none|both|neither|any|either)(?: of)?(?: the)? above\b"
-)
-_UNKNOWN = re.compile(
-    r"(?:it is |it['\u2019]s |i |i am |i['\u2019]m |we )?"
-    r"(?:not sure|unsure|unknown|unclear|not clear|(?:do not|don['\u2019]t) know)\b|"
-    r"(?:it |i |we )?(?:cannot|can not|can['\u2019]t) (?:be )?(?:determined?|tell|told|say|said|answered?)\b|"
-    r"(?:not enough|insufficient) (?:information|context|evidence)\b|not (?:specified|mentioned|stated|given|shown)\b"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +222,8 @@ def _seconds(study: Study, column: str) -> Numbers:
 
 def _kind(text: str) -> int:
     """Bits of a folded option's kind."""
-    return ABOVE * bool(_ABOVE.match(text)) + UNKNOWN * bool(_UNKNOWN.match(text))
+    codes = {issue.code for issue in option_issues(text, _LETTERED)}
+    return ABOVE * ("option_about_options" in codes) + UNKNOWN * ("abstention_option" in codes)
 
 
 def _asked(question: Numbers, offsets: Numbers, option: Numbers) -> Numbers:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from benchcheck.pool.fields import fold, shown, words
 from benchcheck.pool.issues import Issue
 
-__all__ = ["folded_issues", "text_issues"]
+__all__ = ["folded_issues", "option_issues", "text_issues"]
 
 _ASKED = ("question", "say", "said", "spoke", "speak", "narrat", "comment", "voice", "dialog", "lyric", "subtitle", "<")
 """A folded question without these and without a digit has nothing of `_QUESTION`."""
@@ -40,12 +40,13 @@ _OPTIONS = {
         r"|(?:all|none|any|both|neither|either|two|some|more than one) (?:of )?(?:the )?"
         r"(?:above|(?:other |given |these |above )?(?:options|answers|choices|statements)(?: above)?|these)"
         r"(?: (?:is|are|were|apply|applies)\b[^\n]{0,30})?"
-        r"|(?:both |either |neither )?(?:options? )?\(?([a-z])\)? ?(?:and|or|nor|&) ?(?:option )?\(?([a-z])\)?"
+        r"|(?:both |either |neither )?(?:options? )?\(?([a-z])\)?(?: (?:and|or|nor) | ?& ?)(?:option )?\(?([a-z])\)?"
         r"|以上(?:都|皆|全|均)[^\n]{0,10})\W*"
     ),
     "abstention_option": re.compile(
-        r"(?:(?:i am |i'm )?(?:not sure|unsure|uncertain|not certain|unknown|unclear|not enough information)"
-        r"|(?:i |it )?(?:do not|don'?t|cannot|can not|can'?t|could not) "
+        r"(?:(?:i am |i'm )?(?:not sure|unsure|uncertain|not certain|unknown|unclear)"
+        r"|not enough information\b[^\n]{0,60}"
+        r"|(?:i |it )?(?:do not|don['\u2019]?t|cannot|can not|can['\u2019]?t|could not) "
         r"(?:know|tell|say|determine|be (?:determined|known|told|inferred|seen))\b[^\n]{0,60}"
         r"|(?:it is |it's )?(?:impossible|not possible) to (?:know|tell|say|determine)\b[^\n]{0,60}"
         r"|(?:不确定|不知道|无法(?:确定|判断))[^\n]{0,10})\W*"
@@ -99,8 +100,7 @@ def folded_issues(asked: str, folded: Sequence[str], gold: int | None) -> list[I
     if _DIGIT.search(asked) or any(map(asked.__contains__, _ASKED)):
         found += [Issue(code, shown(match[0])) for code, look in _QUESTION.items() if (match := look.search(asked))]
     for option in folded:
-        if option[:2] in _STARTS or len(option) <= 3:
-            found += _no_answer(option, len(folded))
+        found += option_issues(option, len(folded))
     shown_texts = "\n".join((asked, *folded))
     if "<" in shown_texts and (match := _MEDIA.search(shown_texts)):
         found.append(Issue("media_placeholder", match[0]))
@@ -109,8 +109,10 @@ def folded_issues(asked: str, folded: Sequence[str], gold: int | None) -> list[I
     return found
 
 
-def _no_answer(option: str, count: int) -> list[Issue]:
-    """A folded option that speaks of the others, declines to answer, or is a letter of one of `count` options."""
+def option_issues(option: str, count: int) -> list[Issue]:
+    """Return whether a folded option speaks of the others, is no answer, or is a letter of one of `count` options."""
+    if option[:2] not in _STARTS and len(option) > 3:
+        return []
     letters = "abcdefghijklmnopqrstuvwxyz"[:count]
     looks = [*_OPTIONS.items(), ("letter_like_option", _LETTER)]
     matches = [(code, match) for code, look in looks if (match := look.fullmatch(option))]

@@ -14,7 +14,7 @@ CODES = (
     *("files", "drift", "blocked", "letters", "longest", "shortest", "option_prior"),
     *("gold_elsewhere", "wrong_gold", "repeats", "shared"),
 )
-"""Kinds of findings. Where a kind stands says what it puts in doubt: the figures, the screening, the scores."""
+"""Kinds of findings."""
 _WRONG = ("other_gold", "index_text_contradict", "duplicate_gold")
 """Issue codes under which the keyed option is wrong, or not the only right one."""
 _RULES = {
@@ -22,14 +22,15 @@ _RULES = {
     "shortest": "the shortest option",
     "option_prior": "the option whose text is right most often in other items",
 }
-_RANKS = {"files": 0, "drift": 1, "blocked": 2, "letters": 3, "longest": 3, "shortest": 3, "option_prior": 3}
-_LAST = 4
+_FIRST = ("files", "drift", "blocked")
+"""Before all others: what the figures are of, and whether they are of the whole benchmark."""
 _FEW = 0.01
+"""Share of the items below which those that block stand among the others, by that share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence about one benchmark. `size` orders findings of one rank: a share of its items, or points."""
+    """One sentence about one benchmark. `size` orders findings: a share of its items, or the distance from chance."""
 
     bench: str
     code: str
@@ -42,16 +43,16 @@ class Finding:
 
 
 def findings(check: PoolCheck) -> list[Finding]:
-    """Return all findings: changed files, drift, items that block, then what is beyond chance, then what is twice."""
+    """Return all findings: changed files, drift and items that block, then the others, the largest first."""
     found = [finding for bench in check.benches for finding in _of_bench(bench)]
     found += _of_pairs(check)
     return sorted(found, key=lambda finding: (_rank(finding), -finding.size, finding.bench, finding.code))
 
 
 def _rank(finding: Finding) -> int:
-    """Place of a finding's kind; a single item that blocks does not come before all that the others show."""
+    """Place of a finding's kind; all that are not first are ordered by their size alone."""
     few = finding.code == "blocked" and finding.size < _FEW
-    return _LAST if few else _RANKS.get(finding.code, _LAST)
+    return len(_FIRST) if few or finding.code not in _FIRST else _FIRST.index(finding.code)
 
 
 def _of_bench(bench: BenchCheck) -> Iterator[Finding]:
