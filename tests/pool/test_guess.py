@@ -322,6 +322,12 @@ def test_a_field_that_only_looks_like_a_gold_is_named_and_not_taken() -> None:
     assert doubts(of(options=TEXTS, answer="", nothing="else")) == [("gold", ("none",))]
 
 
+def test_a_label_may_be_one_of_something_else() -> None:
+    made = of(options=TEXTS, label=lambda n: n % 4, zz=letter, other=lambda n: letter(n + 1))
+    assert doubts(made) == [("gold", ("label:index0", "other:letter"))]
+    assert of(options=TEXTS, label=lambda n: n % 4, zz=letter).table["gold"]["field"] == "label"
+
+
 def test_right_beside_wrong_answers() -> None:
     made = of(caption="a dog", foils=["a cat", "a cow"])
     assert made.table["gold"] == {"kind": "first"}

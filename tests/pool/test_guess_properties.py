@@ -64,7 +64,7 @@ def benchmarks(draw: st.DrawFn) -> Made:
     gold_name = draw(st.sampled_from(GOLDS))
     gold_style = draw(st.sampled_from(("index0", "index1", "str0", "letter", "(letter)", "text")))
     prefixed = style in ("list", "python", "json") and draw(st.booleans())
-    beside = draw(st.booleans())
+    beside, decoy = draw(st.booleans()), draw(st.sampled_from(("", "label", "target", "pred", "option_kind")))
     question_name, video_name = draw(st.sampled_from(QUESTIONS)), draw(st.sampled_from(VIDEOS))
     size = draw(st.integers(2, 5))
     records, truth = [], []
@@ -85,6 +85,7 @@ def benchmarks(draw: st.DrawFn) -> Made:
             **options_in(style, name, options, prefixed),
             gold_name: golds[gold_style],
             video_name: f"v{number % 3}.mp4",
+            **({decoy: draw(st.integers(0, size - 1))} if decoy and decoy != gold_name else {}),
             "reasoning": f"because of {options[place]}",
             "kind of thing": ("what", "where")[number % 2],
         }
@@ -129,11 +130,11 @@ def test_the_true_items_or_a_question_and_never_another_gold(made: Made) -> None
 @settings(max_examples=60)
 @given(benchmarks(), st.sampled_from(("blob", "zz", "field 7")))
 def test_a_gold_under_a_name_that_says_nothing_is_asked_for(made: Made, name: str) -> None:
-    document = json.loads(json.dumps(made.document))
-    records = guessed(document)[1]
+    records = guessed(json.loads(json.dumps(made.document)))[1]
     for record in records:
-        for gold in {*GOLDS, "answer_text"} & record.values.keys():
-            record.values[name if gold != "answer_text" else "beside"] = record.values.pop(gold)
+        for gold in {*GOLDS, "target", "answer_text"} & record.values.keys():
+            value = record.values.pop(gold)
+            record.values |= {} if gold in ("label", "target") else {name if gold != "answer_text" else "beside": value}
     found = guess(Sample([record.values for record in records]), {}, "made")
     assert found.doubts
     assert "gold" not in found.table

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchcheck.pool.fields import fold, text_of
 from benchcheck.pool.gold import HIDDEN, Gold, map_gold, other_option
-from benchcheck.pool.guess_names import Doubt, Sample, plain
+from benchcheck.pool.guess_names import ID, Doubt, Sample, named, plain
 from benchcheck.pool.guess_options import OptionsFound, raw_of
 from benchcheck.pool.options import RawOptions
 
@@ -29,10 +29,12 @@ _RIGHT = frozenset({"correct", "right", "true", "yes", "1"})
 _WRONG = frozenset({"wrong", "incorrect", "false", "no", "0", ""})
 """What options that are records say of themselves."""
 _NAMES = (
-    *("answer", "gt", "gold", "label", "correct_answer", "answer_id", "answer_idx", "answer_index", "correct_idx"),
+    *("answer", "gt", "gold", "correct_answer", "answer_id", "answer_idx", "answer_index", "correct_idx"),
     *("correct_index", "correct_choice", "correct_option", "right_answer", "gt_answer", "ground_truth", "ans"),
-    *("answer_letter", "answer_number", "answer_key", "answer_key_position", "answer_choice", "correct", "target"),
+    *("answer_letter", "answer_number", "answer_key", "answer_key_position", "answer_choice", "correct"),
 )
+_WEAK = frozenset({"label", "labels", "target", "key", "option", "choice", "solution"})
+"""Names that golds have, and other things too."""
 _LIKE = re.compile(
     r"(?:.*_)?(?:answer|answers|anser|ans|gt|gold|correct|right|label|truth|groundtruth|solution|target|key)(?:_.*)?"
     r"|option|choice|correct\w*"
@@ -76,12 +78,13 @@ def find_gold(sample: Sample, options: OptionsFound) -> GoldFound | Doubt:
     raws = [raw_of(options.options, record) for record in sample.records]
     if options.options.member:
         return _per_choice(sample, options)
-    free = [name for name in sample.names if name not in options.fields and not name.startswith("_")]
+    heads = tuple(f"{name}." for name in options.fields)
+    free = [name for name in sample.names if name not in options.fields and not name.startswith(("_", *heads))]
     read = [_best(sample, name, raws) for name in free if is_gold_name(name)]
     found = [_by_text(sample, one, raws) for one in read if one is not None]
     if not found:
         return _nothing(sample, free, raws)
-    return _settle(sample, sorted(found, key=_order), raws)
+    return _settle(sample, sorted(found, key=_order), raws, free)
 
 
 def _order(found: GoldFound) -> tuple[bool, bool, int]:
@@ -90,7 +93,9 @@ def _order(found: GoldFound) -> tuple[bool, bool, int]:
     return -found.share + NEAR > 0, found.gold.kind == "text", _NAMES.index(name) if name in _NAMES else len(_NAMES)
 
 
-def _settle(sample: Sample, found: Sequence[GoldFound], raws: Sequence[RawOptions]) -> GoldFound | Doubt:
+def _settle(
+    sample: Sample, found: Sequence[GoldFound], raws: Sequence[RawOptions], free: Sequence[str]
+) -> GoldFound | Doubt:
     """Decide between the fields that fit; what disagrees with another of the same kind is asked for."""
     top = max(one.share for one in found)
     near = sorted((one for one in found if one.share >= top - NEAR), key=_order)
@@ -103,10 +108,26 @@ def _settle(sample: Sample, found: Sequence[GoldFound], raws: Sequence[RawOption
             return Doubt("gold", why, (best.value, other.value))
     if best.doubt:
         return best.doubt
+    if plain(best.gold.field) in _WEAK:
+        unsure = [one.doubt for one in near if one.doubt] or [_rivals(sample, best, raws, free)]
+        if unsure[0]:
+            return unsure[0]
     if best.share < SURE:
         why = f"{best.gold.field!r} names an option in only {best.share:.0%} of the records that have options"
         return Doubt("gold", why, tuple(one.value for one in found[:4]))
     return _with_text(sample, best, raws)
+
+
+def _rivals(sample: Sample, best: GoldFound, raws: Sequence[RawOptions], free: Sequence[str]) -> Doubt | None:
+    """A `label` can be a class of something else: ask when a field of another name fits as well and differs."""
+    ids = {name for _, name in named(free, ID)}
+    names = [name for name in free if not (is_gold_name(name) or name in ids or _NOT.search(plain(name)))]
+    read = [_best(sample, name, raws) for name in names]
+    rivals = [one for one in read if one and one.share >= best.share - NEAR and _differ(best, one)[0]]
+    if not rivals:
+        return None
+    why = f"{best.gold.field!r} may be a label of something else: {rivals[0].gold.field!r} fits as well and differs"
+    return Doubt("gold", why, (best.value, *(one.value for one in rivals[:3])))
 
 
 def _differ(one: GoldFound, other: GoldFound) -> tuple[int, int]:
