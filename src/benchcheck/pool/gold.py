@@ -105,10 +105,13 @@ _PLACES = tuple(MappedGold(place) for place in range(MAX_OPTIONS))
 
 
 def _at_once(kind: str, value: str, raw: RawOptions) -> int | None:
-    """The place of a gold as nearly all are: a letter of a plain list, or exactly one option's text."""
+    """The place of a gold as nearly all are: a key, a letter of a plain list, or exactly one option's text."""
     if kind == "text" and raw.texts.count(value) == 1:
         place = raw.texts.index(value)
         return place if place < MAX_OPTIONS and place in raw.kept else None
+    if kind == "letter" and value in raw.labels:
+        place = raw.labels.index(value)
+        return place if place < MAX_OPTIONS and place in raw.kept and raw.labels.count(value) == 1 else None
     if len(value) != 1 or kind not in ("letter", "auto") or raw.labels:
         return None
     place = LETTERS.find(value)
