@@ -59,7 +59,7 @@ def _cells(bench: BenchCheck) -> dict[str, str]:
     found, sizes = bench.figures, bench.figures.sizes
     span = f"{min(sizes)}-{max(sizes)}" if len(sizes) > 1 else "".join(map(str, sizes)) or "-"
     letters = _share(bench, "letters", bench.majority_acc)
-    states = set(bench.files.values()) - {"same"}
+    states = set(bench.moved.values()) or set(bench.files.values())
     drifted = ["drift"] if bench.drift else []
     return {
         "benchmark": escape(bench.bench),
@@ -73,7 +73,7 @@ def _cells(bench: BenchCheck) -> dict[str, str]:
         "prior": _share(bench, "option_prior", found.option_prior.share),
         "repeats": f"{bench.repeats:,}",
         "shared": f"{bench.shared:,}",
-        "files": ", ".join([*sorted(states), *drifted]) or ("same" if bench.files else "-"),
+        "files": ", ".join([*sorted(states), *drifted]) or "-",
         "checked": bench.checked or "-",
         "issues": ", ".join(f"{escape(code)} {count:,}" for code, count in bench.issues.most_common()) or "-",
     }

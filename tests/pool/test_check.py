@@ -206,7 +206,9 @@ def test_the_original_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("POOL_BASE", str(tmp_path / "given"))
     found = check_pool(study)
     assert [bench.row() for bench in found.benches] == [bench.row() for bench in wanted.benches]
-    (tmp_path / "given" / "pool_schema_manifest.csv").write_text("bench,rows\nbench0,9\n", encoding="utf-8")
+    (tmp_path / "given" / "pool_schema_manifest.csv").write_text(
+        'bench,rows,files\nbench0,9,"{""gone.csv"": ""00""}"\n', encoding="utf-8"
+    )
     assert check_pool(study).benches == found.benches
 
 
@@ -258,6 +260,19 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
     assert (bench.spec, bench.drift) == ("own.toml", "4 items where 5 were expected")
     assert check_pool(study).faults == ["a: drift: 4 items where 5 were expected"]
     assert texts(check_pool(study)) == ["a drift: 4 items where 5 were expected"]
+
+
+def test_files_of_a_hub_dataset_are_pinned(tmp_path: Path) -> None:
+    """At a commit they cannot change, and another machine need not have them; a file of one's own is looked at."""
+    study = pool_of(tmp_path, [item("a", 0, ("x", "y"))])
+    (tmp_path / "own.json").write_text("[]", encoding="utf-8")
+    named = json.dumps({"data/val.parquet": "00", "/nowhere/a.json": "00", "own.json": "00"})
+    manifest(study, source=f"owner/name@{'ab' * 20}", files=named)
+    states = {"data/val.parquet": "pinned", "/nowhere/a.json": "missing", "own.json": "changed"}
+    assert check_pool(study).benches[0].files == states
+    assert check_pool(study).faults == ["a: /nowhere/a.json missing", "a: own.json changed"]
+    manifest(study, source="https://github.com/owner/name@0123abcd", files='{"data/val.parquet": "00"}')
+    assert check_pool(study).benches[0].files == {"data/val.parquet": "missing"}
 
 
 @pytest.mark.parametrize("files", ["{", "[1]", "12"])

@@ -5,6 +5,7 @@ import difflib
 import hashlib
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,7 +48,7 @@ class BenchCheck:
     checked: str = ""
     drift: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
-    """`same`, `changed` or `missing`, for each annotation file that the manifest names."""
+    """`same`, `pinned`, `changed` or `missing`, for each annotation file that the manifest names."""
     adjusted: Mapping[str, float] = field(default_factory=dict)
     """p-values of `letters`, `longest`, `shortest` and `option_prior` after Holm, over all benchmarks of the pool."""
 
@@ -88,14 +89,18 @@ class BenchCheck:
         return self.figures.letters[self.majority] / self.figures.mcq if self.figures.mcq else None
 
     @property
+    def moved(self) -> dict[str, str]:
+        """Files that are not what the pool was built from."""
+        return {path: state for path, state in self.files.items() if state in ("changed", "missing")}
+
+    @property
     def faults(self) -> list[str]:
         """What `--strict` fails for, in a few words each."""
         blocked = {code: count for code, count in self.blocked.items() if code not in DECLARED}
-        moved = [f"{path} {state}" for path, state in self.files.items() if state != "same"]
         found = [f"{count:,} {code}" for code, count in blocked.items()]
         found += [f"drift: {self.drift}"] if self.drift else []
         found += [f"{self.repeats:,} repeats"] if self.repeats else []
-        return found + moved
+        return found + [f"{path} {state}" for path, state in self.moved.items()]
 
     def row(self) -> dict[str, Any]:
         """The JSON object of one benchmark; docs/pool-check.md describes every key."""
@@ -229,7 +234,7 @@ def check_pool(study: Study) -> PoolCheck:
                 spec=row.get("spec") or "",
                 checked=row.get("checked") or "",
                 drift=row.get("drift") or "",
-                files={path: _state(study, path, digest) for path, digest in _files(study, row).items()},
+                files=_states(study, row),
             )
         )
     adjusted, tests = _adjusted(benches)
@@ -287,10 +292,25 @@ def _files(study: Study, row: Mapping[str, str]) -> dict[str, str]:
     return {str(path): str(digest) for path, digest in found.items()}
 
 
-def _state(study: Study, path: str, digest: str) -> str:
-    """Whether a file is still what the pool was built from."""
+def _states(study: Study, row: Mapping[str, str]) -> dict[str, str]:
+    """Whether each annotation file is still what the pool was built from; not asked of a pool that another study built.
+
+    A hub dataset at a commit cannot change, and need not be on this machine: its files are `pinned`.
+    """
+    if study.pool_is_given:
+        return {}
+    pinned = re.search("@[0-9a-f]{40}$", row.get("source") or "") is not None
+    states = {path: _state(study.root / path, digest) for path, digest in _files(study, row).items()}
+    return {
+        path: "pinned" if pinned and state == "missing" and not Path(path).is_absolute() else state
+        for path, state in states.items()
+    }
+
+
+def _state(path: Path, digest: str) -> str:
+    """Whether a file is there and has this SHA-256."""
     try:
-        with (study.root / path).open("rb") as file:
+        with path.open("rb") as file:
             return "same" if hashlib.file_digest(file, "sha256").hexdigest() == digest else "changed"
     except (OSError, ValueError):
         return "missing"

@@ -57,8 +57,7 @@ def _rank(finding: Finding) -> int:
 
 def _of_bench(bench: BenchCheck) -> Iterator[Finding]:
     """Findings about one benchmark alone."""
-    moved = [f"{path} ({state})" for path, state in bench.files.items() if state != "same"]
-    if moved:
+    if moved := [f"{path} ({state})" for path, state in bench.moved.items()]:
         text = f"changed since the build: {', '.join(moved)}. Figures are those of the files before"
         yield Finding(bench.bench, "files", 1.0, text)
     if bench.drift:
