@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +241,30 @@ def test_a_spec_s_hub_dataset_is_fetched_where_no_file_is_named(
     write_rows(tmp_path / "one.jsonl", row(0), row(1))
     build_pool(make_study(PoolSource(spec="one.toml", revision="b" * 40)))
     assert asked == [("owner/name", letter * 40, ("data/*.jsonl",)) for letter in "ab"]
+
+
+def test_the_second_file_of_a_hub_dataset_is_fetched_too(
+    make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_spec(tmp_path, "one")
+    text = (tmp_path / "one.toml").read_text(encoding="utf-8")
+    hub = (
+        f'hub = "owner/name"\nrevision = "{"a" * 40}"\nfiles = ["data/one.jsonl"]\n[join]\nfile = "k.json"\non = "id"\n'
+    )
+    (tmp_path / "one.toml").write_text(text + hub, encoding="utf-8")
+    asked, data = [], tmp_path / "cache" / "data"
+    data.mkdir(parents=True)
+    (data / "k.json").write_text('[{"id": "s0"}, {"id": "s1"}]', encoding="utf-8")
+    (tmp_path / "one.jsonl").rename(data / "one.jsonl")
+
+    def fetch(_hub: str, _revision: str, patterns: Sequence[str]) -> list[Path]:
+        asked.extend(patterns)
+        return [data.parent / name for name in patterns]
+
+    monkeypatch.setattr("benchcheck.pool.declared.fetch", fetch)
+    build_pool(make_study(PoolSource(spec="one.toml")))
+    assert asked == ["data/one.jsonl", "data/k.json"]
+    assert list(json.loads(manifest(make_study())[0]["files"])) == ["cache/data/one.jsonl", "cache/data/k.json"]
 
 
 def test_folders_and_archives_are_files_of_a_benchmark(make_study: MakeStudy, tmp_path: Path) -> None:

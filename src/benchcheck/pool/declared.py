@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from benchcheck.config import BENCH_NAME, PoolSource
 from benchcheck.errors import ConfigError, InputError
@@ -120,7 +120,11 @@ def _files(spec: Spec, source: PoolSource, root: Path) -> list[Path]:
     if not spec.source.hub:
         cure = f'add files = ["…"] to its [[pool]] entry{_where_from(spec)}'
         raise ConfigError(f"{spec.bench}: no files, and spec {source.spec!r} names no hub dataset. Cure: {cure}")
-    return fetch(spec.source.hub, source.revision or spec.source.revision, spec.source.files)
+    hub, revision, files = spec.source.hub, source.revision or spec.source.revision, spec.source.files
+    found = fetch(hub, revision, files)
+    if spec.join is not None and not source.join:  # then it lies beside the first, in the cache's folder of this commit
+        fetch(hub, revision, [str(PurePosixPath(name).parent / spec.join.file) for name in files])
+    return found
 
 
 def _where_from(spec: Spec) -> str:
