@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,7 +107,7 @@ def shares(study: Study) -> None:
     """What each part costs, one after the other in this process, on the first tasks of the file."""
     spec, path = declared(study)[0].spec, declared(study)[0].files[0]
     tasks = list(itertools.islice(tasks_of([path], spec, None), 10))
-    together, count, spent, clock = Together(spec), 0, Counter[str](), time.process_time()
+    together, count, spent, clock = Together(spec), 0, defaultdict[str, float](float), time.process_time()
 
     def lap(name: str) -> None:
         nonlocal clock
