@@ -288,7 +288,7 @@ def test_a_text_beside_the_number_settles_from_where_it_counts() -> None:
 
 def test_a_number_that_is_an_option_too_is_asked_for() -> None:
     made = of(options=["2", "0", "1"], answer=lambda n: str(n % 3))
-    assert doubts(made) == [("gold", ("answer:text", "answer:index0"))]
+    assert doubts(made) == [("gold", ("answer:index0", "answer:text"))]
 
 
 def test_two_golds_that_differ_are_asked_for() -> None:

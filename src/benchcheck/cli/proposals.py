@@ -48,9 +48,8 @@ def proposal_shown(found: Proposal) -> Iterator[RenderableType]:
     if found.guess.notes and found.shown:
         yield Text()
     if found.shown:
-        yield Text(
-            "Three items as they are understood" if len(found.shown) == 3 else "Items as they are understood", "bold"
-        )
+        number = {1: "One item", 2: "Two items"}.get(len(found.shown), "Three items")
+        yield Text(f"{number} as understood", "bold")
         for checked in found.shown:
             yield Padding(_item(checked), (1, 0, 0, 1), expand=False)
         yield Text()

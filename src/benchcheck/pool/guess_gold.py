@@ -160,8 +160,7 @@ def _best(sample: Sample, name: str, raws: Sequence[RawOptions]) -> GoldFound | 
     """The way to read a field that fits best; with a doubt when two fit and name different options."""
     if any(isinstance(value, list | dict) for value in sample.filled(name)):
         return None
-    readings = [_reading(sample, name, kind, raws) for kind in ("letter", "text")]
-    readings += _indices(sample, name, raws)
+    readings = [*_indices(sample, name, raws), *(_reading(sample, name, kind, raws) for kind in ("letter", "text"))]
     best = max(readings, key=lambda one: one.share)
     if not best.share:
         return None

@@ -305,7 +305,7 @@ def _category(sample: Sample, names: Sequence[str]) -> Found | None:
     for name in [*known, *(["_dim"] if "_dim" in names else [])]:
         values = sample.filled(name)
         kinds = len(set(map(text_of, values)))
-        if values and 2 <= kinds <= max(2, len(values) // 2):
+        if values and 2 <= kinds <= max(10, len(values) // 2):
             return Found(sample.optional(name), f"{kinds} kinds in {sample.share(len(values))}")
     return None
 
