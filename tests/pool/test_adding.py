@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchcheck.errors import ConfigError, InputError, StudyError, UsageError
-from benchcheck.pool import adding
+from benchcheck.pool import adding, samples
 from benchcheck.pool.adding import Asked, Proposal, add_to_study, propose, write_spec
 from benchcheck.pool.mapping import items_of
 from benchcheck.pool.readers import Layout, read_records
@@ -128,6 +128,17 @@ def test_nested_documents(tmp_path: Path) -> None:
     assert proposed(write(tmp_path / "mine.jsonl", film)).guess.table["unnest"] == ["each:qa"]
     found = proposed(write(tmp_path / "mine.json", film), unnest="flatten, each:qa")
     assert (found.guess.reasons["unnest"], found.records) == ("as you say; as you say", 3)
+
+
+def test_nested_documents_that_are_not_looked_at_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    films = {f"f{n}": {"length": 3, "qa": rows(2)} for n in range(3)}
+    monkeypatch.setattr(samples, "MAX_WHOLE", 10)
+    found = proposed(write(tmp_path / "mine.json", films))
+    assert (found.guess.table["unnest"], found.records) == (["values", "each:qa"], 6)
+    with zipfile.ZipFile(tmp_path / "mine.zip", "w") as archive:
+        archive.writestr("a.json", json.dumps(list(films.values())))
+    found = proposed(str(tmp_path / "mine.zip"))
+    assert (found.guess.table["unnest"], found.records) == (["flatten", "each:qa"], 6)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The first records of files that nobody described: which reader, which header, which steps, then a sample."""
 
 import csv
+import dataclasses
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,7 +76,20 @@ def _nesting(path: Path, layout: Layout) -> tuple[Found, ...]:
             document = None  # JSON lines, or damaged: the reader tells
         if isinstance(document, list | dict):
             return _of_document(path, document)
-    return steps_to_records([record.values for record in islice(read_records(path, layout), 200)], lines=True)
+    steps = steps_to_records([record.values for record in islice(read_records(path, layout), 200)], lines=True)
+    return _rooted(path, layout, steps) if steps else ()
+
+
+def _rooted(path: Path, layout: Layout, steps: tuple[Found, ...]) -> tuple[Found, ...]:
+    """Put the step before that an archive's or a large document needs to come to the nodes that were looked at."""
+    for root in ((), (Found("flatten", "the members of a list"),), (Found("values", "a dict of key to record"),)):
+        names = tuple(step.value for step in (*root, *steps))
+        try:
+            next(read_records(path, dataclasses.replace(layout, unnest=names)))
+        except InputError:
+            continue
+        return (*root, *steps)
+    return steps
 
 
 def _of_document(path: Path, document: Any) -> tuple[Found, ...]:
