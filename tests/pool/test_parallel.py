@@ -133,6 +133,7 @@ def test_stretches_hold_the_records_of_the_whole_file(tmp_path: Path) -> None:
     [
         ("a.jsonl", '{"a": 1}\n', True),
         ("a.ndjson", '{"a": 1}\n', True),
+        ("a.jsonl", '{"a": 1} \r\n', True),
         ("a.jsonl", '\ufeff{"a": 1}\n', False),
         ("a.jsonl", '["a"]\n', False),
         ("a.jsonl", '{"a": 1}\r{"a": 2}\n', False),

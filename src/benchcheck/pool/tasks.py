@@ -104,7 +104,8 @@ def _is_long(path: Path, layout: Layout) -> bool:
     except OSError:  # which the reader words
         return False
     # A lone carriage return ends a line too, and a stretch is cut at newlines.
-    return first.endswith(b"}\n") and first.startswith(b"{") and b"\r" not in first
+    line = first.removesuffix(b"\n").removesuffix(b"\r")
+    return first.endswith(b"\n") and line.startswith(b"{") and line.rstrip().endswith(b"}") and b"\r" not in line
 
 
 def _read_here(path: Path, records: Iterator[Record]) -> Iterator[Task]:
