@@ -126,6 +126,7 @@ class Window:
         self._blocks = blocks
         self.text = ""
         self.at = 0
+        self._start = 0  # of the value before
         self._line = 1
         self._column = 1
 
@@ -197,7 +198,7 @@ class Window:
                 continue  # `1` may go on as `1.5e7`
             if end - self.at > limit:
                 raise self._too_long(limit)
-            self.at = end
+            self._start, self.at = self.at, end
             return found
 
     def _grow(self, limit: int) -> bool:
@@ -237,10 +238,9 @@ class Window:
                 raise self.fault(_TRAILING.format("}"))
             if self.peek() != '"':
                 raise self._refusal("Expecting property name enclosed in double quotes")
-            start = self._position(self.at)
             key = self.value(MAX_VALUE)
             if key in seen:
-                raise Fault(_twice(key), *start)
+                raise self.fault(_twice(key), self._start)
             seen.add(key)
             self.take(":", "':' delimiter")
             yield key
