@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from benchcheck.cli import pools
+from benchcheck.study import Study
 from studies import Run
 
 SPEC = """\
@@ -77,3 +78,14 @@ def test_a_long_build_says_on_a_terminal_how_far_it_is(monkeypatch: pytest.Monke
         progress("a[b]", 10_000)
         progress("a[b]", 2_345)
     assert shown == (["start", "a\\[b]: 12,345 items of the pool", "stop"] if terminal else ["stop"])
+
+
+def test_a_study_of_a_hub_dataset_needs_no_file(run: Run, tmp_path: Path) -> None:
+    text = SPEC.replace("[source]", '[source]\nhub = "owner/name"\nfiles = ["items.jsonl"]')
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+    assert run("init", tmp_path / "study", "--spec", tmp_path / "mine.toml")[0] == 0
+    (source,) = Study.open(tmp_path / "study").config.pool
+    assert (source.spec, source.files) == (str(tmp_path / "mine.toml"), ())
+    (tmp_path / "mine.toml").write_text(SPEC, encoding="utf-8")
+    code, _, err = run("init", tmp_path / "other", "--spec", tmp_path / "mine.toml")
+    assert (code, "Cure: name it with --file" in err) == (2, True)

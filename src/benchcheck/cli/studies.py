@@ -40,9 +40,12 @@ def init(
     from benchcheck.backends.checkpoint import pinned
     from benchcheck.config import EMBEDDED, QWEN3_VL
     from benchcheck.console import note
+    from benchcheck.pool.specs import load_spec
     from benchcheck.study import Study
 
-    if not file and (bench or spec != "generic"):
+    # Without a file, the files of the spec's hub dataset are meant, where it has one.
+    fetched = not file and spec != "generic" and bool(load_spec(spec).source.hub)
+    if not file and (bench or spec != "generic") and not fetched:
         raise UsageError("--spec and --bench say how a file is read. Cure: name it with --file")
     missing = [path for path in (*(file or []), *([videos] if videos else [])) if not path.exists()]
     if missing:
@@ -50,7 +53,8 @@ def init(
     # What is typed is relative to where it is typed; in the study's file it would be relative to the study.
     read_by = str(Path(spec).absolute()) if spec.endswith(".toml") else spec
     named = {"bench": bench} if bench else {}
-    pool = [{"spec": read_by, "files": [str(path.absolute()) for path in file], **named}] if file else []
+    files = {"files": [str(path.absolute()) for path in file]} if file else {}
+    pool = [{"spec": read_by, **files, **named}] if file or fetched else []
     made = Study.create(
         study,
         pool=pool,
