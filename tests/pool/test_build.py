@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from benchcheck.config import PoolSource
@@ -302,6 +304,19 @@ def test_ids_that_stand_for_something_else_now_are_told(make_study: MakeStudy, t
     summary = build_pool(study)
     assert summary.changed == 2
     assert summary.warnings[-1].startswith("2 items of the pool before have another text, gold or video now")
+
+
+@pytest.mark.parametrize("old", ["damaged", "another layout"])
+def test_a_pool_that_cannot_be_compared_is_written_anew(make_study: MakeStudy, tmp_path: Path, old: str) -> None:
+    write_rows(tmp_path / "a.jsonl", row(0))
+    study = make_study(generic("a.jsonl"))
+    study.results.mkdir()
+    if old == "damaged":
+        study.pool_file.write_bytes(b"PAR1 no more")
+    else:
+        pq.write_table(pa.table({"item_id": ["a_0"], "question": ["?"]}), study.pool_file)
+    assert build_pool(study).changed == 0
+    assert len(study.items()) == 1
 
 
 def test_many_files_are_one_benchmark_in_the_order_of_their_names(make_study: MakeStudy, tmp_path: Path) -> None:

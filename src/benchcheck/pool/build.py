@@ -117,11 +117,13 @@ def _check_usable(one: Declared, summary: BenchSummary) -> None:
 
 
 def _digests(study: Study) -> "pa.Table | None":
-    """What each id of the pool stands for; None where there is no pool yet, or it is damaged."""
+    """What each id of the pool stands for; None where there is no pool yet, or it is damaged or of another layout."""
+    columns = ["item_id", "item_digest"]
     try:
-        return study.item_table(["item_id", "item_digest"])
+        table = study.item_table(columns)
     except StudyError:
         return None
+    return table if table.column_names == columns else None
 
 
 def _changed(before: "pa.Table | None", now: "pa.Table | None") -> int:
