@@ -94,3 +94,18 @@ def test_numbers_are_exact_or_refused() -> None:
     for text, what in (("1e400", "is larger than any"), ("-1e400", "is larger"), ("9" * 5000, "over 4,300 digits")):
         with pytest.raises(Fault, match=what):
             parse(text)
+
+
+def test_depth_has_a_limit_whatever_the_interpreter_s_is() -> None:
+    def nested(depth: int) -> str:
+        return '{"a":' * (depth - 1) + "[]" + "}" * (depth - 1)
+
+    assert parse(nested(100))
+    assert next(stream(window(f"[{nested(100)}]", 50), ()))
+    assert len(parse(json.dumps({"list": [[1], {"a": 2}] * 300}))["list"]) == 600
+    for depth in (102, 500):
+        with pytest.raises(Fault, match=r"^nested too deep$"):
+            parse(nested(depth))
+        with pytest.raises(Fault, match=r"^nested too deep$") as caught:
+            list(stream(window(f"[1,\n{nested(depth)}]", 50), ()))
+        assert (caught.value.line, caught.value.column) == (2, 1)

@@ -13,12 +13,14 @@ from typing import Any
 
 from benchcheck.pool.nesting import root_records, unnest
 
-__all__ = ["MAX_DOCUMENT", "MAX_VALUE", "Fault", "Window", "is_lines", "parse", "stream"]
+__all__ = ["MAX_DEPTH", "MAX_DOCUMENT", "MAX_VALUE", "Fault", "Window", "is_lines", "parse", "stream"]
 
 MAX_VALUE = 64 << 20
 """Characters of one record of a document. The longest seen in a real file is under 1 MB."""
 MAX_DOCUMENT = 1 << 30
 """Characters of a document, or of a part of one, that its `unnest` does not take apart: held whole, 4 to 5 times."""
+MAX_DEPTH = 100
+"""Levels of a value. Real annotations have under 10; at 500 Python cannot hand a value to another process."""
 _MAX_FIRST_LINE = 16 << 20
 """Characters of a first line that may be one of JSON lines."""
 _BLANKS = " \t\r\n"
@@ -58,6 +60,7 @@ def _float(text: str) -> float:
     return number
 
 
+_DEEP = "nested too deep"
 _CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
 """NaN, which pandas writes for a missing value, is null."""
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_CONSTANTS.__getitem__)
@@ -73,18 +76,34 @@ def parse(text: str) -> Any:
         if text[:1] == "{":  # a record: `decode` looks for blanks at both ends first, which takes 0.6 µs
             found, end = _DECODER.raw_decode(text)
             if end == len(text):
-                return found
-        return _DECODER.decode(text)
+                return _bounded(found, text, 0, end)
+        return _bounded(_DECODER.decode(text), text, 0, len(text))
     except json.JSONDecodeError as reason:
         raise Fault(_diagnosis(reason), reason.lineno, reason.colno) from None
     except (ValueError, RecursionError) as reason:
         raise Fault(_reason(reason)) from None
 
 
+def _bounded(value: Any, text: str, start: int, end: int) -> Any:
+    """Return a value that was read from that stretch of a text, if it is not nested too deep."""
+    if text.count("[", start, end) + text.count("{", start, end) > MAX_DEPTH:
+        level = [value]
+        for _ in range(MAX_DEPTH + 1):
+            level = [
+                child
+                for node in level
+                if isinstance(node, list | dict)
+                for child in (node.values() if isinstance(node, dict) else node)
+            ]
+        if level:
+            raise ValueError(_DEEP)
+    return value
+
+
 def _reason(reason: Exception) -> str:
     """What is wrong with a text that is JSON by its grammar."""
     if isinstance(reason, RecursionError):
-        return "nested too deep"
+        return _DEEP
     if "integer string conversion" in str(reason):
         return "an integer of over 4,300 digits"
     return str(reason)
@@ -187,6 +206,7 @@ class Window:
         while True:
             try:
                 found, end = _DECODER.raw_decode(self.text, self.at)
+                _bounded(found, self.text, self.at, end)
             except json.JSONDecodeError as reason:
                 if self._may_go_on(reason) and self._grow(limit):
                     continue
