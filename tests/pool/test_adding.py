@@ -82,6 +82,12 @@ def test_every_kind_of_file(tmp_path: Path, kind: str) -> None:
     assert found.guess.table.get("reader") == ("tsv" if kind == "tabs.csv" else None)
 
 
+def test_lines_that_are_lists_have_their_names_in_the_first(tmp_path: Path) -> None:
+    table = [list(rows()[0]), *(list(row.values()) for row in rows())]
+    found = proposed(write(tmp_path / "mine.jsonl", table))
+    assert (found.guess.table["reader"], found.mcq) == ("jsonl_rows", 6)
+
+
 def test_a_sample_is_taken_from_every_file(tmp_path: Path) -> None:
     for name in ("colour", "count"):
         write(tmp_path / "set" / f"{name}.jsonl", rows(600))

@@ -1,6 +1,7 @@
 """Guessing how unknown records are read: names, contents, what is asked for, and what the user says."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -222,6 +223,28 @@ def test_a_dict_or_list_that_is_no_option_list() -> None:
     assert option_candidates(Sample(records(3, q1="x y?", q2="z?", list_1=[1], list_2=[2])), "question") == []
 
 
+def test_options_that_no_name_tells_are_taken_by_the_golds_words_alone() -> None:
+    zz = {f"zz_{number}": text for number, text in enumerate(TEXTS)}
+    assert of(**zz, answer=lambda n: TEXTS[n % 4]).table["options"]["fields"] == ["zz_0", "zz_1", "zz_2", "zz_3"]
+    assert doubts(of(**zz, answer=letter)) == [("options", ("zz_0,zz_1,zz_2,zz_3",))]
+    assert doubts(of("gold=answer", **zz, answer=letter)) == [("options", ("zz_0,zz_1,zz_2,zz_3",))]
+    assert of("options=zz_*", **zz, answer=letter).table["gold"] == {"kind": "letter", "field": "answer"}
+
+
+def test_a_list_of_kinds_is_not_taken_for_the_options_in_the_question() -> None:
+    asked = "Who?\n(A) he\n(B) she"
+    rows = [{"question": asked, "question_type": ["who", "when"], "answer": "AB"[n % 2]} for n in range(4)]
+    assert guess(Sample(rows), {}, "b").table["options"] == {"kind": "embedded", "field": "question"}
+
+
+def test_orders_to_a_model_are_cut_off_the_question() -> None:
+    order = "Answer with the option's letter directly."
+    rows = [{"question": f"Who is {n}?\n(A) he\n(B) she\n{order}", "answer": "AB"[n % 2]} for n in range(4)]
+    made = guess(Sample(rows), {}, "b")
+    assert made.table["question_tail"] == re.escape(order)
+    assert "question_tail" not in guess(Sample(rows[:1]), {}, "b").table
+
+
 def test_two_sets_of_options_are_told_apart_by_the_gold_or_asked_for() -> None:
     others = ["x", "y", "z", "w"]
     assert of(options=TEXTS, choices=others, answer=lambda n: TEXTS[n % 4]).table["options"]["field"] == "options"
@@ -276,6 +299,11 @@ def test_numbers_that_may_count_from_0_or_from_1_are_asked_for() -> None:
     assert doubts(made) == [("gold", ("answer:index0", "answer:index1"))]
     assert doubts(of("gold=answer:index", options=TEXTS, answer=lambda n: 1 + n % 3)) == doubts(made)
     assert of("gold=answer:index1", options=TEXTS, answer=lambda n: 1 + n % 3).table["gold"]["base"] == 1
+
+
+def test_the_place_of_a_filler_says_nothing_of_where_numbers_count_from() -> None:
+    made = of(options=["a", "b", "c", None], answer=lambda n: (1, 3)[n % 2])
+    assert doubts(made) == [("gold", ("answer:index0", "answer:index1"))]
 
 
 def test_a_text_beside_the_number_settles_from_where_it_counts() -> None:

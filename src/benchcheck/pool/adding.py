@@ -99,7 +99,8 @@ def propose(asked: Asked) -> Proposal:
 def _complete(made: Guess, reader: str, header: Sequence[str], files: Sequence[Path]) -> None:
     """Put in what the files say themselves."""
     if reader != "auto":
-        made.put("reader", reader, "tabs between the cells, whatever the name says")
+        whys = {"tsv": "tabs between the cells, whatever the name says", "jsonl_rows": "lines are lists"}
+        made.put("reader", reader, whys[reader])
     if header:
         made.put("header", list(header), "the file has none; as you say")
     if len(files) > 1 and "category" not in made.table:

@@ -6,6 +6,7 @@ Where two fit equally well, both are named and the user is asked; the gold is ne
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +14,17 @@ from typing import Any
 from benchcheck.errors import SpecError
 from benchcheck.pool.fields import named, text_of
 from benchcheck.pool.guess_gold import SURE, GoldFound, find_gold, gold_given
-from benchcheck.pool.guess_names import Doubt, Found, Sample, find_named, find_question, leak_fields, unused_times
-from benchcheck.pool.guess_options import OptionsFound, columns_of, option_candidates, options_given, raw_of
+from benchcheck.pool.guess_names import (
+    Doubt,
+    Found,
+    Sample,
+    find_named,
+    find_question,
+    leak_fields,
+    prompt_tail,
+    unused_times,
+)
+from benchcheck.pool.guess_options import UNNAMED, OptionsFound, columns_of, option_candidates, options_given, raw_of
 from benchcheck.pool.leaks import LEAKS
 
 __all__ = ["KEYS", "Guess", "given_mapping", "guess"]
@@ -164,6 +174,8 @@ def _question(made: Guess, sample: Sample, given: Mapping[str, str]) -> str:
     found = find_question(sample)
     if isinstance(found, Found):
         made.put("question", found.value, found.reason)
+        if tail := prompt_tail(sample, found.value):
+            made.put("question_tail", re.escape(tail), "every question ends so: an order to a model, not the question")
         return found.value
     if found is not None:
         made.doubts.append(found)
@@ -187,6 +199,10 @@ def _options(made: Guess, sample: Sample, given: Mapping[str, str], question: st
             made.doubts.append(Doubt("options", why, tuple(one.value for one in found)))
             return None
         chosen = found[0]
+        if chosen.tier == UNNAMED and not _by_text(sample, chosen, given):
+            why = f"{chosen.value!r} is not called like options and holds texts: only you know"
+            made.doubts.append(Doubt("options", why, (chosen.value,)))
+            return None
     for key, value in _shown_fields(chosen.options).items():
         made.put(f"options.{key}", value, chosen.reason if key == "kind" else "")
     if "question" not in made.table and "question_text" not in made.table and not made.doubts:
@@ -198,6 +214,12 @@ def _no_options(sample: Sample) -> str:
     """What is said of a file without options (ReXTime keeps them in another file)."""
     fields = ", ".join(sample.names[:40])
     return f"no field holds options, and no question has lettered ones in it. Its fields: {fields}"
+
+
+def _by_text(sample: Sample, chosen: OptionsFound, given: Mapping[str, str]) -> bool:
+    """Whether the gold's own words stand among options that no name tells; a letter fits any list that is as long."""
+    found = gold_given(sample, given["gold"], chosen) if "gold" in given else find_gold(sample, chosen)
+    return isinstance(found, GoldFound) and (found.gold.kind in ("text", "per_choice") or bool(found.gold.text))
 
 
 def _fits(found: GoldFound | Doubt) -> bool:

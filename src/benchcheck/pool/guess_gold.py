@@ -33,11 +33,11 @@ _NAMES = (
     *("correct_index", "correct_choice", "correct_option", "right_answer", "gt_answer", "ground_truth", "ans"),
     *("answer_letter", "answer_number", "answer_key", "answer_key_position", "answer_choice", "correct"),
 )
-_WEAK = frozenset({"label", "labels", "target", "key", "option", "choice", "solution"})
+_WEAK = frozenset({"a", "label", "labels", "target", "key", "option", "choice", "solution"})
 """Names that golds have, and other things too."""
 _LIKE = re.compile(
     r"(?:.*_)?(?:answer|answers|anser|ans|gt|gold|correct|right|label|truth|groundtruth|solution|target|key)(?:_.*)?"
-    r"|option|choice|correct\w*"
+    r"|option|choice|correct\w*|a"
 )
 _NOT = re.compile(
     r"pred|response|model|raw|type|categor|time|interval|count|start|end|expl|reason|difficult|subtitle|video|_path"
@@ -198,13 +198,17 @@ def _indices(sample: Sample, name: str, raws: Sequence[RawOptions]) -> list[Gold
 
 
 def _ends(sample: Sample, name: str, raws: Sequence[RawOptions]) -> tuple[int, int]:
-    """How many golds are 0, and how many are one past the last option when counted from 0."""
+    """How many golds are 0, and how many are one past the last option when counted from 0.
+
+    Where a filler stands last, the number of the options can be its place just as well, and says nothing.
+    """
     numbers = [
-        (map_gold(Gold(kind="index", field=name), value, raw).number, raw.kept[-1] + 1)
+        (map_gold(Gold(kind="index", field=name), value, raw).number, raw)
         for value, raw in zip(sample.column(name), raws, strict=True)
         if len(raw.kept) > 1
     ]
-    return sum(number == 0 for number, _ in numbers), sum(number == count for number, count in numbers)
+    past = [number for number, raw in numbers if number == len(raw.values) == raw.kept[-1] + 1]
+    return sum(number == 0 for number, _ in numbers), len(past)
 
 
 def _why(sample: Sample, found: GoldFound, raws: Sequence[RawOptions]) -> str:

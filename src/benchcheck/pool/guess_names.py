@@ -1,6 +1,7 @@
 """What the fields of unknown records are called, and what stands in them: question, video, id, window, leaks. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +9,19 @@ from typing import Any
 from benchcheck.pool.fields import has_field, text_of, value_of
 from benchcheck.pool.times import seconds, window_of
 
-__all__ = ["Doubt", "Found", "Sample", "find_named", "leak_fields", "named", "placed", "plain", "unused_times"]
+__all__ = [
+    "Doubt",
+    "Found",
+    "Sample",
+    "find_named",
+    "find_question",
+    "leak_fields",
+    "named",
+    "placed",
+    "plain",
+    "prompt_tail",
+    "unused_times",
+]
 
 ENOUGH = 0.9
 """Share of the sample in which a guess has to work."""
@@ -47,6 +60,10 @@ START = (
 )
 END = ("realtime", "real_time")
 """When a question is asked while the video runs: what comes later is not seen (OVO-Bench)."""
+_ORDER = re.compile(
+    r"(?:\n|(?<=[.?!:] ))\s*(?:Answer|Please|Only|Select|Choose|Respond|Reply|Give|Provide|Output)\b[^\n]{8,}$"
+)
+"""How a prompt ends that was glued to a question (VCR-Bench, TemporalBench)."""
 _ASKED_AT = ("time_stamp", "timestamp", "query_time", "question_time", "asked_at", "realtime")
 _LEAK = re.compile(
     r"reason|rational|expla[i]?n|clue|evidence|relevant|time_reference|gt_time|target_time|answer_time|accurate_"
@@ -324,3 +341,11 @@ def unused_times(sample: Sample, used: Sequence[str]) -> list[str]:
     """Return fields that look like the second at which a question is asked, and are not in use (StreamingBench)."""
     names = [name for _, name in named([name for name in sample.names if name not in used], _ASKED_AT)]
     return [name for name in names if _timed(sample, [name], seconds, "seconds")]
+
+
+def prompt_tail(sample: Sample, question: str) -> str:
+    """Return the order to a model with which nearly every question ends, empty where there is none."""
+    texts = [value.rstrip() for value in sample.filled(question) if isinstance(value, str)]
+    ends = Counter(match.group().strip() for match in map(_ORDER.search, texts) if match)
+    tail, count = ends.most_common(1)[0] if ends else ("", 0)
+    return tail if len(texts) > 1 and placed(count, len(texts)) else ""

@@ -12,7 +12,7 @@ from benchcheck.pool.fields import fold, lookup, text_of
 from benchcheck.pool.guess_names import Sample, named, plain
 from benchcheck.pool.options import Options, RawOptions, raw_options
 
-__all__ = ["OptionsFound", "columns_of", "option_candidates", "options_given", "raw_of"]
+__all__ = ["UNNAMED", "OptionsFound", "columns_of", "option_candidates", "options_given", "raw_of"]
 
 NAMES = (
     *("options", "choices", "candidates", "option", "choice", "candidate", "answer_choices", "answer_options"),
@@ -35,6 +35,7 @@ _OTHER = frozenset(
     }
 )
 _PLACED = re.compile(r"(.*?)([ _.-]?)(\d{1,2}|[A-Za-z])")
+UNNAMED = 3
 _YES_NO = (("yes", "no"), ("true", "false"))
 
 
@@ -63,11 +64,12 @@ def raw_of(options: Options, record: Mapping[str, Any]) -> RawOptions:
 def option_candidates(sample: Sample, question: str) -> list[OptionsFound]:
     """Return every way to read options that works in half of the records that have any, the surest first.
 
-    Tier 0 is a list, dict or family of columns that is named so; 1 wrong answers beside a right one; 2 the same as 0
-    under another name; 3 options in the question's own text; 4 yes and no. Only the best tier is returned.
+    Tier 0 is a list, dict or family of columns that is named so; 1 wrong answers beside a right one; 2 options in the
+    question's own text; `UNNAMED` the same as 0 under another name (LVBench has a list of kinds beside options in the
+    question); 4 yes and no. Only the best tier is returned.
     """
-    found = [*_lists(sample, question), *_columns(sample), *_pairs(sample)]
-    found += [] if found else [*_embedded(sample, question), *_constant(sample)]
+    found = [*_lists(sample, question), *_columns(sample), *_pairs(sample), *_embedded(sample, question)]
+    found += [] if found else _constant(sample)
     found = [one for one in found if one.count and 2 * one.count >= _most(found)]
     best = min((one.tier for one in found), default=0)
     return _one_of_equals(sample, [one for one in found if one.tier == best])
@@ -101,7 +103,7 @@ def _lists(sample: Sample, question: str) -> Iterator[OptionsFound]:
     """Fields that hold a list, a dict, or a text of one."""
     known = {name for _, name in named(sample.names, NAMES)}
     for name in sample.names:
-        tier = 0 if name in known else 2
+        tier = 0 if name in known else UNNAMED
         if name == question or not (value := _typical(sample, name)):
             continue
         if isinstance(value, Mapping) and _are_places([str(key) for key in value]):
@@ -186,7 +188,7 @@ def _columns(sample: Sample) -> Iterator[OptionsFound]:
         values = [value for name in names for value in sample.filled(name)[:50]]
         if head in _OTHER or WRONG.fullmatch(head) or any(isinstance(value, list | Mapping) for value in values):
             continue
-        tier = 0 if head.rpartition("_")[2] in PREFIXES or head in PREFIXES else 2
+        tier = 0 if head.rpartition("_")[2] in PREFIXES or head in PREFIXES else UNNAMED
         options = Options(kind="columns", fields=names)
         yield _counted(sample, options, ",".join(names), tier, f"columns {names[0]} to {names[-1]}")
 
@@ -206,7 +208,7 @@ def _pairs(sample: Sample) -> Iterator[OptionsFound]:
 def _embedded(sample: Sample, question: str) -> Iterator[OptionsFound]:
     """Lettered options inside the question."""
     if question:
-        found = _counted(sample, Options(kind="embedded", field=question), "embedded", 3, f"inside {question!r}")
+        found = _counted(sample, Options(kind="embedded", field=question), "embedded", 2, f"inside {question!r}")
         yield from [found] if 2 * found.count >= len(sample.records) else []
 
 

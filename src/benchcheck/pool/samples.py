@@ -33,11 +33,19 @@ def layout_of(path: Path, header: Sequence[str], given: Mapping[str, str]) -> tu
     reader = "auto"
     if path.suffix.lower() in (".csv", ".tsv") and path.is_file():
         reader = _check_table(path, header)
+    if path.suffix.lower() in (".jsonl", ".ndjson") and path.is_file() and _starts_with_list(path):
+        reader = "jsonl_rows"
     if "unnest" in given:
         steps = tuple(Found(step.strip(), "as you say") for step in given["unnest"].split(",") if step.strip())
     else:
         steps = _nesting(path, Layout(reader, tuple(header)))
     return Layout(reader, tuple(header), tuple(step.value for step in steps)), steps
+
+
+def _starts_with_list(path: Path) -> bool:
+    """Whether the lines of a file are lists, the first of which names the fields (SUTD-TrafficQA)."""
+    with path.open("rb") as file:
+        return file.read(_HEAD).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
 def _check_table(path: Path, header: Sequence[str]) -> str:

@@ -14,7 +14,19 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 _ORDER = (
-    *("bench", "reader", "header", "unnest", "id", "question", "question_text", "category", "duration", "subtitles"),
+    *(
+        "bench",
+        "reader",
+        "header",
+        "unnest",
+        "id",
+        "question",
+        "question_text",
+        "question_tail",
+        "category",
+        "duration",
+        "subtitles",
+    ),
     *("group", "mcq_where", "leaks", "options", "gold", "video", "source"),
 )
 
