@@ -140,7 +140,7 @@ FIXTURES = [
         {"session_id": "2", "question": "How far is it?", "option": [], "answer": "2.5", "video": [],
          "image": ["images/2.jpg"], "question_type": "open", "hint": ""},
     ], cup("What is red?", "LongfeiLi/SpatialTree-Bench::::videos/1.mp4", source_id="1"),
-       Want("How far is it?", "", None, "", issues="no_options no_video gold_not_among_options")),
+       Want("How far is it?", "", None, "", issues="no_options no_video")),
     of("xmod_bench", "perception.json", [
         {"question": "Which sound is it?", "conditions": {"modality": "Video", "input": "./Data/1.mp4"},
          "category": "p",

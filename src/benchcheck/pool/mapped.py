@@ -228,10 +228,13 @@ def _texts(spec: Spec, values: Mapping[str, Any], raw: RawOptions, item_id: str,
     value = value_of(values, spec.gold.field)
     mapped = map_gold(spec.gold, value, raw)
     kept = settled(raw, mapped.index)
-    if mapped.code:
+    # Where there are no options, that no option is right says nothing: two wrong golds would drown in MLVU's 418 open
+    # questions.
+    if mapped.code and (kept.texts or mapped.code == "hidden_gold"):
         found.append(Issue(mapped.code, _gold_detail(value, raw)))
     if codes := (*_size(kept), *kept.codes):
-        found += [Issue(code, shown(list(kept.texts))) for code in codes]
+        detail = shown(list(kept.texts)) if kept.texts else _gold_detail(value, raw)
+        found += [Issue(code, detail) for code in codes]
     if spec.gold.text and mapped.index is not None:
         text = value_of(values, spec.gold.text)
         other = other_option(text, mapped.index, raw)
