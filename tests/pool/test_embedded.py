@@ -57,6 +57,8 @@ PHRASES = st.lists(PHRASE, min_size=2, max_size=8)
         ("1. x\n2. y", "1. x\n2. y", ()),
         ("Option 0: x Option 27: y", "Option 0: x Option 27: y", ()),
         ("", "", ()),
+        ("Who? A. A. L. Pasteur B. B. Obama C. nobody", "Who?", ("A. L. Pasteur", "B. Obama", "nobody")),
+        ("Kim?\n\u0130. x\n\u0131) y", "Kim?\n\u0130. x\n\u0131) y", ()),  # Turkish i: letters, and no labels
     ],
 )
 def test_cut(text: str, question: str, options: tuple[str, ...]) -> None:
@@ -70,6 +72,8 @@ def test_cut(text: str, question: str, options: tuple[str, ...]) -> None:
         ("Which? (A) x (B) y (D) z", "the letter C is missing before D"),
         ("Which? A. John B. Smith B. Jane", "the letter B stands twice"),
         ("Which?\nA. x\nC) y", "have the letters A, C"),
+        ("Is it (A) or (B)? A) left B) right", "can be cut in two ways"),
+        ("Which? A. 2 B. line A. x B. y C. 3", "the letters A and B stand twice"),
     ],
 )
 def test_letters_with_a_hole_are_refused(text: str, message: str) -> None:

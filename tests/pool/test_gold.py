@@ -76,6 +76,9 @@ def test_index(value: Any, values: list, base: int, expected: int | str) -> None
         ("B", ["A. w", "B. x", "D. y", "C. z"], (), 1),
         ("B", ["x", "N/A", "z"], (), "gold_is_filler"),
         ("", ABC, (), "hidden_gold"),
+        # what folds to i, s and k without being a letter of A to Z
+        *((letter, ABC, (), "gold_not_among_options") for letter in "\u0130\u0131\u017f\u212a"),
+        ("Sentence \u0130: red", ABC, (), "gold_not_among_options"),
     ],
 )
 def test_letter(value: Any, values: list, labels: tuple[str, ...], expected: int | str) -> None:

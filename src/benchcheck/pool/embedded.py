@@ -18,10 +18,9 @@ NARROW = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ",
 
 _WORDS = "option|sentence|caption|choice|answer|candidate|description|statement"
 _SIGNS = r"[)\].:、]"
-_LINE = re.compile(rf"\n[^\S\n]*(?:({_WORDS})[^\S\n]+)?([(\[]?)([a-z]|\d{{1,2}}){_SIGNS}[^\S\n]*", re.IGNORECASE)
+_LINE = re.compile(rf"\n[^\S\n]*(?:((?i:{_WORDS}))[^\S\n]+)?([(\[]?)([A-Za-z]|\d{{1,2}}){_SIGNS}[^\S\n]*")
 _INLINE = re.compile(
-    rf"(?:^|(?<=[\s?!.,;:\u3002\uff1f\uff01\uff0c\uff1b])|(?=[(\[]))(?:({_WORDS})\s+)?([(\[]?)([A-Za-z]|\d{{1,2}})({_SIGNS})\s*",
-    re.I,
+    rf"(?:^|(?<=[\s?!.,;:\u3002\uff1f\uff01\uff0c\uff1b])|(?=[(\[]))(?:((?i:{_WORDS}))\s+)?([(\[]?)([A-Za-z]|\d{{1,2}})({_SIGNS})\s*"
 )
 _HEADING = re.compile(r"(?:^|\n)[^\S\n]*(?:answer )?(?:options|choices|candidates)[^\S\n]*:?[^\S\n]*$", re.IGNORECASE)
 
@@ -68,9 +67,8 @@ def find(text: str) -> Embedded:
     if len(on_lines) > 1 and not _glued(plain, on_lines):
         return _between(text, on_lines)
     inline = [mark for match in _INLINE.finditer(plain) if (mark := _mark(match, 0, match[2], match[4]))]
-    for style in dict.fromkeys(mark.style for mark in inline if mark.number == 0):
-        if marks := _run([mark for mark in inline if mark.style == style]):
-            return _between(text, marks)
+    if marks := _inline(text, inline):
+        return _between(text, marks)
     if any(mark.number == 0 for mark in lines):
         raise ValueError(f"the options of {shown(text)} have the letters {', '.join(mark.label for mark in lines)}")
     return Embedded(text)
@@ -101,14 +99,29 @@ def _glued(plain: str, marks: list[_Mark]) -> bool:
     return re.search(rf"(?:[^\S\n]{{2}}|[,;][^\S\n]?)[(\[]?{after}{_SIGNS}[^\S\n]", tail) is not None
 
 
-def _run(marks: list[_Mark]) -> list[_Mark]:
-    """The marks of one style that run from A, whatever initials stand between; none when A stands alone.
+def _inline(text: str, marks: list[_Mark]) -> list[_Mark]:
+    """The marks of the one style that run from A; none when there is no run.
 
     Raises:
-        ValueError: a letter of the run stands twice, or one is skipped.
+        ValueError: as `_run`; or two styles run, as in `Is it (A) or (B)? A) left B) right`.
+    """
+    found: list[_Mark] = []
+    for style in dict.fromkeys(mark.style for mark in marks if mark.number == 0):
+        run = _run([mark for mark in marks if mark.style == style])
+        if found and run:
+            raise ValueError(f"the options of {shown(text)} can be cut in two ways, in two styles of letters")
+        found = found or run
+    return found
+
+
+def _run(marks: list[_Mark]) -> list[_Mark]:
+    """The marks of one style that run from the last A on, whatever initials stand between; none when A stands alone.
+
+    Raises:
+        ValueError: a letter of the run stands twice, one is skipped, or an earlier A begins a run as well.
     """
     run: list[_Mark] = []
-    first = max(place for place, mark in enumerate(marks) if mark.number == 0)
+    first = _first(marks)
     for mark in marks[first:]:
         if mark.number == len(run):
             run.append(mark)
@@ -119,6 +132,21 @@ def _run(marks: list[_Mark]) -> list[_Mark]:
         elif 0 < mark.number < len(run):
             raise ValueError(f"the letter {mark.label} stands twice")
     return run if len(run) > 1 else []
+
+
+def _first(marks: list[_Mark]) -> int:
+    """Where the last A stands; in `A. A. L. Pasteur` the first one, of which the other is an initial.
+
+    Raises:
+        ValueError: a B stands between two A: which of them begins the options nobody can say.
+    """
+    places = [place for place, mark in enumerate(marks) if mark.number == 0]
+    first = places[-1]
+    while first and marks[first - 1].number == 0 and marks[first - 1].end == marks[first].start:
+        first -= 1
+    if any(mark.number == 1 for mark in marks[places[0] : first]):
+        raise ValueError("the letters A and B stand twice")
+    return first
 
 
 def _between(text: str, marks: list[_Mark]) -> Embedded:

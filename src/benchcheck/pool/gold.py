@@ -23,12 +23,13 @@ HIDDEN = frozenset({"", "na", "n/a", "nan", "null", "none", "-1", "?"})
 
 _NUMBER = re.compile(r"[+-]?\d{1,9}(?:\.0+)?")
 _WORD = r"(?:(?:option|sentence|caption|choice|answer|candidate|description|statement)\s+)"
-_LETTER = re.compile(rf"{_WORD}?[(\[]?\s*([a-z])\s*[)\].:]*", re.IGNORECASE)
+# Letters are written out where case does not matter elsewhere: `[a-z]` without case has both i of Turkish in it.
+_LETTER = re.compile(rf"(?i:{_WORD})?[(\[]?\s*([A-Za-z])\s*[)\].:]*")
 _NUMBERED = re.compile(rf"{_WORD}?[(\[]?(\d{{1,2}})[)\].:]*", re.IGNORECASE)
 _LONGEST = 100
 """Characters of a gold that may be a letter or a list of letters."""
 _LETTERED_TEXT = re.compile(r"[(\[]?([A-Za-z])[)\].:、]\s*(\S.*)", re.DOTALL)
-_NAMED_TEXT = re.compile(rf"{_WORD}[(\[]?([a-z]|\d{{1,2}})[)\].:]+\s*(\S.*)", re.DOTALL | re.IGNORECASE)
+_NAMED_TEXT = re.compile(rf"(?i:{_WORD})[(\[]?([A-Za-z]|\d{{1,2}})[)\].:]+\s*(\S.*)", re.DOTALL)
 _BETWEEN = re.compile(r"\s*(?:[,;/&+>\u3001\uff0c]|->|→|\band\b|\s)\s*")
 _LETTERS = re.compile(r"[A-Z]{2,26}")
 
