@@ -295,6 +295,7 @@ def test_numbers_that_may_count_from_0_or_from_1_are_asked_for() -> None:
     assert "neither 0 nor the number of the options occurs" in made.doubts[0].why
     made = of(options=TEXTS, answer=lambda n: n % 5)
     assert "both 0 and the number of the options occur" in made.doubts[0].why
+    assert of(options=["a", "b"], answer=lambda n: n % 2 * 2).doubts[0].why.endswith("from 0 or from 1")
     made = of("gold=answer", options=TEXTS, answer=lambda n: 1 + n % 3)
     assert doubts(made) == [("gold", ("answer:index0", "answer:index1"))]
     assert doubts(of("gold=answer:index", options=TEXTS, answer=lambda n: 1 + n % 3)) == doubts(made)
@@ -317,6 +318,7 @@ def test_a_text_beside_the_number_settles_from_where_it_counts() -> None:
 def test_a_number_that_is_an_option_too_is_asked_for() -> None:
     made = of(options=["2", "0", "1"], answer=lambda n: str(n % 3))
     assert doubts(made) == [("gold", ("answer:index0", "answer:text"))]
+    assert made.doubts[0].why.endswith("(record 1: answer:index0 is '2', answer:text is '0')")
 
 
 def test_two_golds_that_differ_are_asked_for() -> None:

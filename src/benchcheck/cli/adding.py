@@ -20,7 +20,7 @@ def pool_add(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE…", help="Annotation files or patterns; an lmms-eval task.yaml too.", show_default=False
+            metavar="FILE", help="Annotation files or patterns; an lmms-eval task.yaml too.", show_default=False
         ),
     ],
     study: Annotated[Path | None, typer.Option(metavar="STUDY", help="Add it to this study's benchcheck.toml.")] = None,

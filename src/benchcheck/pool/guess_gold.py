@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchcheck.pool.fields import fold, text_of
+from benchcheck.pool.fields import fold, shown, text_of
 from benchcheck.pool.gold import HIDDEN, Gold, map_gold, other_option
 from benchcheck.pool.guess_names import ID, Doubt, Sample, named, plain
 from benchcheck.pool.guess_options import OptionsFound, raw_of
@@ -105,6 +105,7 @@ def _settle(
         marks = (best.gold.kind == "text") == (other.gold.kind == "text")
         if differ and (marks or differ > both * (1 - SURE) / 2):
             why = f"{best.gold.field!r} and {other.gold.field!r} fit, and differ in {differ:,} of {both:,} records"
+            why += _example((best, other), raws)
             return Doubt("gold", why, (best.value, other.value))
     if best.doubt:
         return best.doubt
@@ -143,8 +144,8 @@ def _places(sample: Sample, gold: Gold, raws: Sequence[RawOptions]) -> tuple[int
 
 def _asked(values: Sequence[Any], raws: Sequence[RawOptions]) -> int:
     """Records with options whose gold is not hidden."""
-    shown = [fold(text_of(value)) not in HIDDEN for value in values]
-    return sum(seen and len(raw.kept) > 1 for seen, raw in zip(shown, raws, strict=True))
+    given = [fold(text_of(value)) not in HIDDEN for value in values]
+    return sum(seen and len(raw.kept) > 1 for seen, raw in zip(given, raws, strict=True))
 
 
 def _reading(sample: Sample, name: str, kind: str, raws: Sequence[RawOptions]) -> GoldFound:
@@ -170,16 +171,28 @@ def _best(sample: Sample, name: str, raws: Sequence[RawOptions]) -> GoldFound | 
         return dataclasses.replace(mixed, reason=f"read in two ways: {parts}")
     rivals = [one for one in readings if one.share >= best.share - NEAR and _differ(best, one)[0]]
     if rivals or best.doubt:
-        best = dataclasses.replace(best, doubt=_rivalry(name, best, rivals))
+        best = dataclasses.replace(best, doubt=_rivalry(name, (best, *rivals), raws))
     return dataclasses.replace(best, reason=_why(sample, best, raws))
 
 
-def _rivalry(name: str, best: GoldFound, rivals: Sequence[GoldFound]) -> Doubt | None:
+def _rivalry(name: str, readings: Sequence[GoldFound], raws: Sequence[RawOptions]) -> Doubt | None:
     """Why a field can be read in more than one way; between two bases the reason is already known."""
-    if best.doubt and all(one.gold.kind == "index" for one in rivals):
-        return best.doubt
-    values = tuple(dict.fromkeys(one.value for one in (best, *rivals)))
-    return Doubt("gold", f"{name!r} can be read in more than one way, which name different options", values)
+    if readings[0].doubt and all(one.gold.kind == "index" for one in readings):
+        return readings[0].doubt
+    values = tuple(dict.fromkeys(one.value for one in readings))
+    return Doubt("gold", f"{name!r} can be read in more than one way{_example(readings, raws)}", values)
+
+
+def _example(readings: Sequence[GoldFound], raws: Sequence[RawOptions]) -> str:
+    """The first record in which readings name different options, and which each names."""
+    for number, (raw, *places) in enumerate(zip(raws, *(one.places for one in readings), strict=True), 1):
+        named_there = [place for place in places if place is not None]
+        if len(set(named_there)) > 1:
+            said = {
+                one.value: raw.texts[place] for one, place in zip(readings, places, strict=True) if place is not None
+            }
+            return f" (record {number}: {', '.join(f'{value} is {shown(text)}' for value, text in said.items())})"
+    return ""
 
 
 def _indices(sample: Sample, name: str, raws: Sequence[RawOptions]) -> list[GoldFound]:
@@ -193,7 +206,8 @@ def _indices(sample: Sample, name: str, raws: Sequence[RawOptions]) -> list[Gold
     if not zero.count and not one.count:
         return []
     seen = "both 0 and the number of the options occur" if first else "neither 0 nor the number of the options occurs"
-    doubt = Doubt("gold", f"{name!r} is a number and {seen}: it may count from 0 or from 1", (zero.value, one.value))
+    why = f"{name!r} is a number and {seen}: it may count from 0 or from 1{_example((zero, one), raws)}"
+    doubt = Doubt("gold", why, (zero.value, one.value))
     return [dataclasses.replace(reading, doubt=doubt) for reading in (zero, one)]
 
 
