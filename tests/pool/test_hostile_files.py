@@ -27,8 +27,10 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-def zipped(folder: Path, members: dict[str, str | bytes], name: str = "a.zip") -> Path:
-    with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as archive:
+def zipped(
+    folder: Path, members: dict[str, str | bytes], name: str = "a.zip", method: int = zipfile.ZIP_DEFLATED
+) -> Path:
+    with zipfile.ZipFile(folder / name, "w", method) as archive:
         for member, content in members.items():
             archive.writestr(member, content)
     return folder / name
@@ -254,8 +256,9 @@ def test_a_file_cut_anywhere_never_reads_as_whole(tmp_path: Path) -> None:
             assert complaint(write(tmp_path, name, data[:cut]))
 
 
-def test_every_flipped_byte_of_an_archive_is_seen(tmp_path: Path) -> None:
-    path = zipped(tmp_path, {"x.json": json.dumps(ROWS)})
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_every_flipped_byte_of_an_archive_is_seen(tmp_path: Path, method: int) -> None:
+    path = zipped(tmp_path, {"\u00e9.json": json.dumps(ROWS)}, method=method)
     good, wanted = path.read_bytes(), [record.values for record in read_records(path)]
     for place in range(len(good)):
         write(tmp_path, "a.zip", good[:place] + bytes([good[place] ^ 0x55]) + good[place + 1 :])
@@ -291,6 +294,13 @@ def test_a_member_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path, {"a.json": "[]", "b.json": "[]"})
     write(tmp_path, "a.zip", path.read_bytes().replace(b"b.json", b"a.json"))
     assert "the member 'a.json' is there twice" in complaint(path)
+
+
+def test_a_member_without_a_name_is_none(tmp_path: Path) -> None:
+    path = zipped(tmp_path, {"a.json": '[{"q": 1}]', "x": ""})
+    data = path.read_bytes().replace(b"x", b"\0")  # Python ends a name at a zero byte
+    write(tmp_path, "a.zip", data)
+    assert [record.values for record in read_records(path)] == [{"q": 1}]
 
 
 def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import codecs
 import contextlib
 import fnmatch
 import gzip
+import lzma
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -83,6 +85,9 @@ _BOM = b"\xef\xbb\xbf"
 _JUNK = re.compile(r"(?:^|/)(?:__MACOSX/|\.)")
 """What macOS lays into archives (`__MACOSX/`, `._x`, `.DS_Store`), and other hidden files."""
 _ARCHIVES = (".zip", ".gz", ".tgz", ".tar", ".bz2", ".xz", ".7z", ".rar")
+
+_DAMAGED = (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, UnicodeError, EOFError)
+"""What the libraries raise for damaged archives, `UnicodeError` where a member has another name than the directory."""
 
 ALLOWED = "Allowed: UTF-8 text as JSON, JSON lines, CSV or TSV, and Parquet"
 
@@ -165,7 +170,7 @@ def _raw(origin: Origin) -> Iterator[bytes]:
             count += len(block)
             _measure(origin, count, len(block))
             yield block
-    except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError) as reason:
+    except _DAMAGED as reason:
         what = " ".join(str(reason).split())[:200]
         raise DamagedFileError(
             f"{origin.name}: the archive is damaged or cut off after {count:,} bytes: {what}. Cure: get it again"
@@ -308,7 +313,7 @@ def members(path: Path, patterns: Sequence[str]) -> Iterator[Origin]:
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as reason:
         raise DamagedFileError(f"{path}: no zip archive, or cut off: {reason}. Cure: get the file again") from None
     with archive:
-        infos = [info for info in archive.infolist() if not info.is_dir()]
+        infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
         _check_names(path, infos)
         found = [info for info in infos if wanted(info.filename, patterns)]
         if not found:
