@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchcheck.pool.embedded import cut, find
+from benchcheck.pool.embedded import cut
 from benchcheck.screen.prompts import LETTERS
 
 LINED = {
@@ -23,6 +23,12 @@ LINED = {
 INLINE = ("(A) x", "A. x", "A) x", "A: x", "Sentence A: x", "Caption A: x")
 PHRASE = st.text(alphabet="klmn op,?)('\u4e2d", min_size=1, max_size=12).map(str.strip).filter(bool)
 PHRASES = st.lists(PHRASE, min_size=2, max_size=8)
+
+
+def halves(text: str) -> tuple[str, tuple[str, ...]]:
+    """The question and the bare options."""
+    found = cut(text)
+    return found.question, found.texts
 
 
 @pytest.mark.parametrize(
@@ -62,7 +68,7 @@ PHRASES = st.lists(PHRASE, min_size=2, max_size=8)
     ],
 )
 def test_cut(text: str, question: str, options: tuple[str, ...]) -> None:
-    assert cut(text) == (question, options)
+    assert halves(text) == (question, options)
 
 
 @pytest.mark.parametrize(
@@ -85,37 +91,37 @@ def test_long_texts_end() -> None:
     """Written so that an expression which tries every way to share out the spaces would run for hours."""
     spaces, lines = " " * 200_000, "\n" * 200_000
     for gap in (spaces, lines, f"option{spaces}" * 2, f"{spaces}C"):
-        question, options = cut(f"Which? {gap}\nA. x\nB. y{gap}")
+        question, options = halves(f"Which? {gap}\nA. x\nB. y{gap}")
         assert (question.split()[0], options[0]) == ("Which?", "x")
 
 
 def test_labels() -> None:
-    assert find("q\nb\n(a) x\n(b) y").labels == ("A", "B")
-    assert find("q\nOption 1: x\nOption 2: y").labels == ("1", "2")
+    assert cut("q\nb\n(a) x\n(b) y").labels == ("A", "B")
+    assert cut("q\nOption 1: x\nOption 2: y").labels == ("1", "2")
 
 
 @given(st.sampled_from(sorted(LINED)), PHRASES)
 def test_options_on_lines_come_back(style: str, texts: list[str]) -> None:
     lines = [LINED[style].format(letter, text) for letter, text in zip(LETTERS, texts, strict=False)]
-    assert cut("\n".join(["Which is it?", *lines])) == ("Which is it?", tuple(texts))
+    assert halves("\n".join(["Which is it?", *lines])) == ("Which is it?", tuple(texts))
 
 
 @given(st.sampled_from(INLINE), PHRASES)
 def test_options_on_one_line_come_back(style: str, texts: list[str]) -> None:
     parts = [LINED[style].format(letter, text) for letter, text in zip(LETTERS, texts, strict=False)]
-    assert cut(" ".join(["Which is it?", *parts])) == ("Which is it?", tuple(texts))
+    assert halves(" ".join(["Which is it?", *parts])) == ("Which is it?", tuple(texts))
 
 
 @given(PHRASES)
 def test_numbered_options_come_back(texts: list[str]) -> None:
     lines = [f"Option {number}: {text}" for number, text in enumerate(texts, 1)]
-    assert cut("\n".join(["Which is it?", *lines])) == ("Which is it?", tuple(texts))
+    assert halves("\n".join(["Which is it?", *lines])) == ("Which is it?", tuple(texts))
 
 
 @given(st.text(alphabet="ABCabc12. :)(\n\uff21\uff0eOption", max_size=60))
 def test_no_text_crashes_and_nothing_is_lost(text: str) -> None:
     with contextlib.suppress(ValueError):
-        found = find(text)
+        found = cut(text)
         assert len(found.texts) == len(found.labels) != 1
         assert found.texts or found.question == text
         assert all(part in text for part in found.texts)

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from benchcheck.pool.fields import shown
 from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
 
-__all__ = ["NARROW", "Embedded", "cut", "find"]
+__all__ = ["NARROW", "NOUNS", "Embedded", "cut"]
 
 NARROW = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0x3010: "[", 0x3011: "]"}
 """Full-width signs and letters to their plain forms, one to one: places in a text stay the same."""
 
-_WORDS = "option|sentence|caption|choice|answer|candidate|description|statement"
+NOUNS = "option|sentence|caption|choice|answer|candidate|description|statement"
+"""What options are called before their letter or number, as alternatives of a regular expression."""
 _SIGNS = r"[)\].:、]"
-_LINE = re.compile(rf"\n[^\S\n]*(?:((?i:{_WORDS}))[^\S\n]+)?([(\[]?)([A-Za-z]|\d{{1,2}}){_SIGNS}[^\S\n]*")
+_LINE = re.compile(rf"\n[^\S\n]*(?:((?i:{NOUNS}))[^\S\n]+)?([(\[]?)([A-Za-z]|\d{{1,2}}){_SIGNS}[^\S\n]*")
 _INLINE = re.compile(
-    rf"(?:^|(?<=[\s?!.,;:\u3002\uff1f\uff01\uff0c\uff1b])|(?=[(\[]))(?:((?i:{_WORDS}))\s+)?([(\[]?)([A-Za-z]|\d{{1,2}})({_SIGNS})\s*"
+    rf"(?:^|(?<=[\s?!.,;:\u3002\uff1f\uff01\uff0c\uff1b])|(?=[(\[]))(?:((?i:{NOUNS}))\s+)?([(\[]?)([A-Za-z]|\d{{1,2}})({_SIGNS})\s*"
 )
 _HEADING = re.compile(r"(?:^|\n)[^\S\n]*(?:answer )?(?:options|choices|candidates)[^\S\n]*:?[^\S\n]*$", re.IGNORECASE)
 
@@ -49,18 +50,12 @@ class _Mark:
         return int(self.label) - 1 if self.label.isdecimal() else LETTERS.index(self.label)
 
 
-def cut(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the question and the bare options of a text; no options when there is no sign of any.
+def cut(text: str) -> Embedded:
+    """Cut a text into its question and the bare options with their labels; no options when there is no sign of any.
 
     Raises:
         ValueError: there are some, and their letters have a hole or stand twice.
     """
-    found = find(text)
-    return found.question, found.texts
-
-
-def find(text: str) -> Embedded:
-    """As `cut`, with the options' labels."""
     plain = text.translate(NARROW) if not text.isascii() else text
     lines = [mark for match in _LINE.finditer("\n" + plain) if (mark := _mark(match, 1, match[2]))]
     on_lines = _lined(lines)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchcheck.pool.embedded import NARROW
+from benchcheck.pool.embedded import NARROW, NOUNS
 from benchcheck.pool.fields import fold, lookup, text_of
 from benchcheck.pool.raw import RawOptions, are_letters, labelled
 from benchcheck.screen.prompts import LETTERS, MAX_OPTIONS
@@ -22,7 +22,7 @@ HIDDEN = frozenset({"", "na", "n/a", "nan", "null", "none", "-1", "?"})
 """What hidden test sets write for the gold, folded. An option with the same text comes first: `None` can be one."""
 
 _NUMBER = re.compile(r"[+-]?\d{1,9}(?:\.0+)?")
-_WORD = r"(?:(?:option|sentence|caption|choice|answer|candidate|description|statement)\s+)"
+_WORD = rf"(?:(?:{NOUNS})\s+)"
 # Letters are written out where case does not matter elsewhere: `[a-z]` without case has both i of Turkish in it.
 _LETTER = re.compile(rf"(?i:{_WORD})?[(\[]?\s*([A-Za-z])\s*[)\].:]*")
 _NUMBERED = re.compile(rf"{_WORD}?[(\[]?(\d{{1,2}})[)\].:]*", re.IGNORECASE)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchcheck.pool.embedded import find
+from benchcheck.pool.embedded import cut
 from benchcheck.pool.fields import has_field, lookup, shown, text_of
 from benchcheck.pool.raw import RawOptions, Settled, are_letters, labelled, number_of, rejoined, settled
 from benchcheck.screen.prompts import LETTERS
@@ -149,7 +149,7 @@ def _from_any(options: Options, values: Mapping[str, Any], text: str) -> RawOpti
 
 def _from_text(options: Options, values: Mapping[str, Any], text: str) -> RawOptions:
     """Options that stand in a text."""
-    found = find(text_of(lookup(values, options.field)) if options.field else text)
+    found = cut(text_of(lookup(values, options.field)) if options.field else text)
     return RawOptions(found.texts, found.labels, options.fillers, question=found.question)
 
 

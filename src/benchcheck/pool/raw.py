@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchcheck.pool.embedded import find
+from benchcheck.pool.embedded import cut
 from benchcheck.pool.fields import fold, text_of
 from benchcheck.pool.items import split_prefix
 from benchcheck.screen.prompts import LETTERS
@@ -190,7 +190,7 @@ def _swallowed(raw: RawOptions, letters: Sequence[str]) -> bool:
 def _holds_several(text: str) -> bool:
     """Whether a text is a run of lettered options itself: `A. x, B. y`."""
     try:
-        return len(find(text).texts) > 1 and split_prefix(text)[0] == "A"
+        return len(cut(text).texts) > 1 and split_prefix(text)[0] == "A"
     except ValueError:
         return False
 
