@@ -40,6 +40,7 @@ from reported import (
 )
 from studies import Run, make_item, make_study
 
+HERE = Path(__file__).parent
 Outcome = tuple[str, int | None, tuple[str, ...]]
 
 
@@ -180,13 +181,15 @@ def test_14_options_that_repeat_two_golds_and_items_in_two_subjects(tmp_path: Pa
     assert (first.category, again.category) == ("law", "ethics")
 
 
-def test_15_pairs_that_must_differ(tmp_path: Path) -> None:
+def test_15_pairs_that_must_differ(run: Run, tmp_path: Path) -> None:
     """tsb0601/MMVP#30 and #14: a pair's name stays at its items, so a question in SQL finds pairs of one gold."""
     study = study_of(tmp_path, MMVP)
     build_pool(study)
-    table = str(study.pool_file)
-    equal = f'SELECT "group" FROM \'{table}\' GROUP BY bench, "group" HAVING count(DISTINCT options[gold + 1]) = 1'
-    assert duckdb.sql(equal).fetchall() == [("1",)]
+    assert run("assemble", tmp_path)[0] == 0
+    page = (HERE.parent / "docs" / "results.md").read_text(encoding="utf-8")
+    (query,) = re.findall(r"```sql\n(-- Which pairs.*?)```", page, re.DOTALL)
+    with duckdb.connect(str(study.results / "pool.duckdb"), read_only=True) as results:
+        assert results.execute(query).fetchall() == [("mmvp", "1", ["mmvp_0", "mmvp_1"])]
 
 
 def test_16_questions_about_what_is_said(tmp_path: Path) -> None:
@@ -243,7 +246,6 @@ def test_all_data_faults_as_one_study(run: Run, tmp_path: Path) -> None:
     assert "13 of them cannot be screened for it" in re.sub(r"<[^>]+>", "", page)
 
 
-HERE = Path(__file__).parent
 ENTRIES = set(range(1, 34))
 
 

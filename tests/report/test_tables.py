@@ -351,13 +351,13 @@ def test_docs_list_every_table_view_and_column(small: World) -> None:
 def test_sql_of_the_docs_runs(small: World) -> None:
     assemble(small.study)
     queries = re.findall(r"^```sql\n(.*?)^```$", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(queries) == 6
-    shares, moved, letters, odd, undecided, near = (ask(small, query) for query in queries)
+    assert len(queries) == 7
+    shares, moved, letters, odd, pairs, undecided, near = (ask(small, query) for query in queries)
     assert shares == [("alpha", pytest.approx(2 / 7)), ("beta", 0.0)]
     assert moved == [(2,)]
     assert sum(row[1] for row in letters) == 36
     assert {row[0] for row in letters} <= set("ABCD")
-    assert odd == []
+    assert odd == pairs == []
     assert sorted(undecided) == [
         ("alpha_6", "pending", "a step has still to ask it"),
         ("alpha_7", "failed", "timeout: no reply in 60 s"),
