@@ -1,6 +1,7 @@
 """Many processes build the pool that one builds: the same bytes, the same error, and none of them left behind."""
 
 import dataclasses
+import gzip
 import io
 import json
 import os
@@ -245,6 +246,26 @@ def test_cores_and_the_size_of_a_crew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crew, "cores", lambda: 200)
     assert crew.Crew().size == crew.MOST
     assert crew.Crew(40).size == 40
+
+
+def test_small_files_start_no_process(make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "WORKER", (sys.executable, "-c", "raise SystemExit(3)"))
+    assert build_pool(make_study(*write_kinds(tmp_path)), workers=2).rows > COUNT
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_packed_files_are_long_for_a_tenth_of_the_bytes(
+    make_study: MakeStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "WORKER", (sys.executable, "-c", "raise SystemExit(3)"))
+    study = make_study(PoolSource(spec="generic", files=("a.jsonl.gz",), bench="mine"))
+    packed = gzip.compress("".join(lines(range(COUNT))).encode())
+    (tmp_path / "a.jsonl.gz").write_bytes(packed)
+    monkeypatch.setattr(crew, "WORTH", len(packed) * 11)
+    assert build_pool(study, workers=2).rows == COUNT
+    monkeypatch.setattr(crew, "WORTH", len(packed) * 9)
+    with pytest.raises(RunError, match="ended with code 3"):
+        build_pool(study, workers=2)
 
 
 def children_of(pid: int) -> list[int]:
