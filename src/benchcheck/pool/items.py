@@ -21,6 +21,10 @@ _FULL_WIDTH = 0xFEE0
 """From a plain letter to the full-width one of Chinese files."""
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False)
+"""What `json.dumps` makes anew for each item: a third of its time."""
+
+
 @dataclass(frozen=True, slots=True)
 class VideoRef:
     """Where a video comes from: a hub repository or namespace, an archive in it, a member or path."""
@@ -87,7 +91,7 @@ class Item:
         An edited question makes rows of the old wording stale instead of mixing them in.
         """
         shown = [self.question, self.options, self.gold, self.video_key, self.start, self.end]
-        return hashlib.sha256(json.dumps(shown, ensure_ascii=False).encode()).hexdigest()[:16]
+        return hashlib.sha256(_JSON.encode(shown).encode()).hexdigest()[:16]
 
     @property
     def frames_key(self) -> str:
