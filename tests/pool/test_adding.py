@@ -198,7 +198,7 @@ def test_a_task_file_with_its_data(tmp_path: Path) -> None:
     found = proposed(write(tmp_path / "task.yaml", task), file)
     assert found.guess.table["source"]["hub"] == "owner/set"
     assert found.guess.reasons["question"] == "as the task says; filled in 6 of 6"
-    assert found.guess.notes == ["doc_to_choice is decided by utils.choices: not run, guessed from the data"]
+    assert found.guess.notes == ["doc_to_choice is decided by utils.choices, which is not run"]
     assert found.mcq == 6
 
 

@@ -38,14 +38,14 @@ def test_what_a_task_gives_away() -> None:
     assert task.files == ("mc/validation-*.parquet",)
     assert task.mapping == {"question": "question", "gold": "answer", "options": "A,B,C"}
     assert task.functions == {"doc_to_visual": "utils.some_doc_to_visual"}
-    assert task.notes[0] == "doc_to_visual is decided by utils.some_doc_to_visual: not run, guessed from the data"
+    assert task.notes[0] == "doc_to_visual is decided by utils.some_doc_to_visual, which is not run"
     assert task.notes[1:] == ["dataset_kwargs.cache_dir = 'some_bench'", "dataset_kwargs.video = True"]
 
 
 def test_functions_are_named_and_never_run(tmp_path: Path) -> None:
     task = load("dataset_path: o/b\ndoc_to_text: !function utils.doc_to_text\ndoc_to_target: !function utils.target\n")
     assert task.functions == {"doc_to_text": "utils.doc_to_text", "doc_to_target": "utils.target"}
-    assert task.notes[0] == "doc_to_text is decided by utils.doc_to_text: not run, guessed from the data"
+    assert task.notes[0] == "doc_to_text is decided by utils.doc_to_text, which is not run"
 
 
 @pytest.mark.parametrize(

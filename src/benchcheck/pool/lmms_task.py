@@ -51,7 +51,7 @@ class LmmsTask:
     @property
     def notes(self) -> list[str]:
         """What a user should know of it, a line each."""
-        said = [f"{key} is decided by {name}: not run, guessed from the data" for key, name in self.functions.items()]
+        said = [f"{key} is decided by {name}, which is not run" for key, name in self.functions.items()]
         said += [f"dataset_kwargs.{key} = {value!r}" for key, value in self.arguments.items() if key != "token"]
         return said
 
