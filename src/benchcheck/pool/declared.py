@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from benchcheck.config import BENCH_NAME, PoolSource
 from benchcheck.errors import ConfigError, InputError
@@ -36,7 +36,8 @@ class Declared:
         if not self.source.files:
             place, version = origin.hub, self.source.revision or origin.revision
         source = f"{place}@{version}" if place and version else place
-        paths = dict.fromkeys((*self.files, *_joined_files(self.spec.join, self.files)))
+        joined = map(self.spec.join.beside, self.files) if self.spec.join else ()
+        paths = dict.fromkeys((*self.files, *filter(Path.is_file, joined)))
         return BenchSummary(
             bench=self.spec.bench,
             spec=self.source.spec,
@@ -123,7 +124,7 @@ def _files(spec: Spec, source: PoolSource, root: Path) -> list[Path]:
     hub, revision, files = spec.source.hub, source.revision or spec.source.revision, spec.source.files
     found = fetch(hub, revision, files)
     if spec.join is not None and not source.join:  # then it lies beside the first, in the cache's folder of this commit
-        fetch(hub, revision, [str(PurePosixPath(name).parent / spec.join.file) for name in files])
+        fetch(hub, revision, [spec.join.beside(Path(name)).as_posix() for name in files])
     return found
 
 
@@ -172,13 +173,6 @@ def _errata(spec: Spec, source: PoolSource, root: Path) -> dict[str, str]:
                 )
             own[row[0]] = row[1]
     return {**spec.errata, **own}
-
-
-def _joined_files(join: Join | None, files: tuple[Path, ...]) -> list[Path]:
-    """The second files of a spec, one beside each of the first."""
-    if join is None:
-        return []
-    return [path for path in ((one.parent if one.is_file() else one) / join.file for one in files) if path.is_file()]
 
 
 def _shown(path: Path, root: Path, version: str) -> str:

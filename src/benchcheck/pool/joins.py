@@ -18,17 +18,11 @@ __all__ = ["Partners"]
 class Partners:
     """The records of a spec's second file, or files: one lies beside each file of the first kind."""
 
-    def __init__(self, join: Join, file: Path | None = None) -> None:
-        """Take what a spec declares; `file` replaces the file beside the first, for all of them."""
+    def __init__(self, join: Join) -> None:
+        """Take what a spec declares."""
         self.join = join
-        self.file = file
         self._tables: dict[Path, dict[str, Record]] = {}
         self._unmet: dict[Path, set[str]] = {}
-
-    @property
-    def files(self) -> list[Path]:
-        """The second files that were read so far."""
-        return list(self._tables)
 
     @property
     def unmet(self) -> int:
@@ -44,7 +38,7 @@ class Partners:
             InputError: a second file is missing or no annotation file, or a record of it has no key or another's.
         """
         for record in records:
-            path = self.file or record.file.parent / self.join.file
+            path = self.join.beside(record.file)
             if path not in self._tables:
                 self._tables[path] = self._read(path, record)
                 self._unmet[path] = set(self._tables[path])

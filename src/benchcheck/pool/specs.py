@@ -88,6 +88,11 @@ class Join:
         if not self.file or not self.on:
             raise ValueError("file and on are empty. Allowed: a file beside the first, and the field they share")
         _check_layout(self.reader, self.unnest)
+        named(self.key)
+
+    def beside(self, first: Path) -> Path:
+        """Return the second file of one of the first kind; where `file` is absolute, it is that of all."""
+        return first.parent / self.file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,9 +191,13 @@ class Spec:
             re.compile(self.question_tail)
         except re.error as reason:
             raise ValueError(f"question_tail = {self.question_tail!r} is no regular expression: {reason}") from None
-        for _, expression in self._expressions():
-            named(expression)
-        check_leaks(self._seen(), self.leaks, "" if self.gold.kind == "per_choice" else self.gold.field)
+        for use, expression in self._expressions():
+            try:
+                named(expression)
+            except ValueError as reason:
+                raise ValueError(f"{use}: {reason}") from None
+        golds = (self.gold.text, "" if self.gold.kind == "per_choice" else self.gold.field)
+        check_leaks(self._seen(), self.leaks, golds)
 
     def __hash__(self) -> int:
         """A hash, so that what is worked out from a spec is kept for it; `where` and `errata` have none."""
@@ -212,6 +221,7 @@ class Spec:
         """Every expression outside `options`, with what it is for."""
         gold, video = self.gold, self.video
         uses = [
+            ("the join", self.join.on if self.join else ""),  # without which nothing else of the second file is there
             ("the question", self.question),
             ("the values in the question", self.question_fill),
             ("the gold", "" if gold.kind == "per_choice" else gold.field),
@@ -225,7 +235,6 @@ class Spec:
             ("the duration", self.duration),
             ("the subtitles", self.subtitles),
             ("the group", self.group),
-            ("the join", self.join.on if self.join else ""),
         ]
         uses += [("the videos", part) for part in video.members]
         uses += [("where", part) for part in self.where] + [("mcq_where", part) for part in self.mcq_where]
