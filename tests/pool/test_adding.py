@@ -377,7 +377,12 @@ def test_a_task_file_alone_is_shown_without_items(run: Run, tmp_path: Path) -> N
     assert "put the dataset's commit into" in err
 
 
-def test_pages_of_wrong_words_are_one_line(run: Run, tmp_path: Path) -> None:
+def test_a_spec_has_its_suffix(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("pool", "add", write(tmp_path / "mine.json", rows()), "--spec", tmp_path / "out")
+    assert (code, f"Cure: --spec {tmp_path / 'out'}.toml" in err) == (2, True)
+
+
+def test_wrong_words_are_one_line(run: Run, tmp_path: Path) -> None:
     file = write(tmp_path / "mine.json", rows())
     code, out, err = run("pool", "add", file, "--map", "gold=anwser")
     assert (code, out) == (2, "")

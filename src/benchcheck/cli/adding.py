@@ -48,6 +48,8 @@ def pool_add(
     from benchcheck.pool.adding import Asked, propose
     from benchcheck.pool.guess import given_mapping
 
+    if spec is not None and spec.suffix != ".toml":
+        raise UsageError(f"--spec {spec}: a spec is known by its suffix. Cure: --spec {spec}.toml")
     columns = tuple(name.strip() for name in header.split(",")) if header else ()
     found = propose(Asked(files=tuple(files), given=given_mapping(mapping or []), bench=bench, header=columns))
     path = spec or (study or Path()) / f"{found.bench}.toml"
