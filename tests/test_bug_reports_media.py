@@ -194,6 +194,24 @@ def test_33_files_that_are_no_whole_video(run: Run, tmp_path: Path) -> None:
     assert [number_of(path) for path in frames.paths] == [8, 24, 40, 56], "of the 64 that are there"
 
 
+def test_8_a_time_after_the_end_of_the_file(run: Run, tmp_path: Path) -> None:
+    """THUNLP-MT/StreamingBench#18 and #10: where no duration is stated, the video itself shows it.
+
+    The set of frames has the status `window_outside`, and its item waits; other items of the video have their frames.
+    """
+    study = make_study(tmp_path, large="scripted?skill=0", small="scripted?skill=0")
+    (tmp_path / "videos").mkdir()
+    Clip().write(tmp_path / "videos" / "v.mp4")
+    items = [make_item(n, video_key="a::::v.mp4", video_id="v", end=end) for n, end in enumerate((1.0, 3.0, 382.0))]
+    study.write_pool(items)
+    code, out, _ = run("frames", "extract", tmp_path)
+    assert code == 0
+    assert f"window_outside: 1. Cure: {CURES['window_outside']}" in out
+    assert [last_outcomes(study)[item.frames_key].status for item in items] == ["ready", "ready", "window_outside"]
+    code, out, _ = run("screen", tmp_path, "--engine", "scripted")
+    assert (code, "WAITING_TOTAL=1" in out) == (0, True)
+
+
 def test_33_what_decoded_the_frames_is_written_beside_them(run: Run, tmp_path: Path) -> None:
     """dmlc/decord#162: decoders of other versions give other frames, so theirs are in every `frames.json`."""
     study = study_with(tmp_path, "good.mp4")

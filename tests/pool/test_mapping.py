@@ -149,6 +149,19 @@ def test_questions_about_unknown_videos_are_no_repeats() -> None:
     assert (found[1].video_key, found[1].video_id) == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("video", "detail"),
+    [
+        (VideoFields(member="clip?"), "clip? is empty"),
+        (VideoFields(members=("v1?", "v2?")), "v1?, v2? is empty"),
+        (VideoFields(), "the spec declares no video"),
+    ],
+)
+def test_where_no_video_was_looked_for_is_said(video: VideoFields, detail: str) -> None:
+    (found,) = checked_items(replace(SPEC, video=video), records([GOOD]))
+    assert [issue.detail for issue in found.issues if issue.code == "no_video"] == [detail]
+
+
 def test_fields_of_the_identity_make_records_different() -> None:
     spec = Spec(
         bench="b", question="question", options=SPEC.options, gold=SPEC.gold, video=SPEC.video, identity=("inputs?",)

@@ -43,7 +43,8 @@ def video_of(spec: Spec, values: Mapping[str, Any], found: list[Issue]) -> tuple
     if video.frames and text_of(value_of(values, video.frames)):
         found.append(Issue("frames_not_video", f"{video.frames} = {shown_value(values, video.frames)}"))
     if not members:
-        found.append(Issue("no_video", f"{', '.join(video.members) or video.member or 'no field'} is empty"))
+        names = ", ".join(video.members) or video.member
+        found.append(Issue("no_video", f"{names} is empty" if names else "the spec declares no video"))
         return "", ""
     if len(members) > 1:
         found.append(Issue("several_videos", shown(members)))
