@@ -80,7 +80,7 @@ def named(expression: str) -> list[str]:
     """Return all the fields that an expression names, without their `?`.
 
     Raises:
-        ValueError: it has a transform that there is not.
+        ValueError: it has a transform that there is not, or a brace without its partner.
     """
     return [name.removesuffix("?") for name, _ in _fields(expression)]
 
@@ -96,6 +96,9 @@ def value_of(values: Mapping[str, Any], expression: str) -> Any:
 
 def _fields(expression: str) -> list[tuple[str, tuple[_Transform, ...]]]:
     """The fields of an expression, each with its transforms."""
+    if set(_FIELD.sub("", expression)) & set("{}"):
+        allowed = "Allowed: a field, or a template such as '{video}_{qid}'"
+        raise ValueError(f"{expression!r} has a brace without its partner, or with no name in it. {allowed}")
     found = _FIELD.findall(expression) or ([expression] if expression else [])
     return [(name, tuple(map(transform, steps))) for name, *steps in (text.split("|") for text in found)]
 

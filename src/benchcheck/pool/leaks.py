@@ -22,19 +22,28 @@ LEAKS = frozenset({
 `clue_intervals`, QVHighlights' `relevant_windows`, LVBench's `time_reference`, MVBench's `accurate_start`, …)."""
 
 
-def check_leaks(shown: Mapping[str, Iterable[str]], leaks: Iterable[str], gold: str) -> None:
+def check_leaks(shown: Mapping[str, Iterable[str]], leaks: Iterable[str], gold: Iterable[str]) -> None:
     """Refuse a spec that shows what it should not.
 
-    `shown` has the expressions of each key that a model sees something of; `leaks` are the spec's own names.
+    `shown` has the expressions of each key that a model sees something of; `leaks` are the spec's own names; `gold` are
+    the expressions of the gold and of its text.
 
     Raises:
-        ValueError: one of them names a leak, or the question names the gold's field.
+        ValueError: one of them names a leak, or the question names a field of the gold, or what holds one of these.
     """
     known = LEAKS | {name.lower() for leak in leaks for name in named(leak)}
+    golds = {name for expression in gold for name in named(expression)}
     for key, expressions in shown.items():
         for name in (name for expression in expressions for name in named(expression)):
             parts = {name.lower(), *name.lower().split(".")}
             if parts & known:
                 raise ValueError(f"{key} names {name!r}, which gives the answer away. Allowed: fields without it")
-            if key == "question" and gold and name == gold:
+            if key == "question" and any(_holds(name.lower(), leak) for leak in known):
+                raise ValueError(f"question names {name!r}, which holds a leak. Allowed: a field of it that is none")
+            if key == "question" and any(_holds(name, one) for one in golds):
                 raise ValueError(f"question names {name!r}, which is the gold. Allowed: fields without the answer")
+
+
+def _holds(name: str, field: str) -> bool:
+    """Whether a field is the other one, or a record that it is a part of: shown whole, it shows that as well."""
+    return field == name or field.startswith(f"{name}.")
