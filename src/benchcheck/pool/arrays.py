@@ -6,7 +6,7 @@ so that texts are equal here exactly when they are to a build), and what is comp
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -99,7 +99,7 @@ def read_arrays(study: Study) -> PoolArrays:
     present = _columns(study)
     question, option = dict[str, int](), dict[str, int]()
     offsets, options, lengths = _options(study, option)
-    questions = _fold_ids(_chunks(study, "question", "string"), question)
+    questions = _text_ids(_chunks(study, "question", "string"), question)
     bench, benches = _names(study, "bench")
     formats, format_names = _names(study, "format")
     gold = _whole(study, "gold")
@@ -158,7 +158,7 @@ def _columns(study: Study) -> set[str]:
 
 
 def _chunks(study: Study, column: str, kind: str) -> "list[pa.Array]":
-    """A column as Arrow arrays of a few thousand values: its kind is `string`, `int64` or `double`."""
+    """A column as Arrow arrays of a few thousand values: `kind` is `string`, `int64`, `double`, or `list` for texts."""
     import pyarrow as pa
 
     values = study.item_table([column]).column(column)
@@ -172,13 +172,16 @@ def _chunks(study: Study, column: str, kind: str) -> "list[pa.Array]":
         ) from None
 
 
-def _fold_ids(chunks: "Iterable[pa.Array]", known: dict[str, int]) -> Numbers:
-    """Number texts by what they are when folded; `known` grows by the new ones. Each text of a chunk is folded once."""
+def _text_ids(chunks: "Iterable[pa.Array]", known: dict[str, int], form: Callable[[str], str] = fold) -> Numbers:
+    """Number texts by their form, folded if no other; `known` grows by the new ones, in the order in which they come.
+
+    Each text of a chunk is brought into its form once.
+    """
     parts = [np.zeros(0, np.int64)]
     for chunk in chunks:
         encoded = chunk.fill_null("").dictionary_encode()
-        texts = encoded.dictionary.to_pylist()
-        ids = np.array([known.setdefault(fold(text), len(known)) for text in texts], np.int64)
+        texts = map(form, encoded.dictionary.to_pylist())
+        ids = np.array([known.setdefault(text, len(known)) for text in texts], np.int64)
         parts.append(ids[encoded.indices.to_numpy()])
     return np.concatenate(parts)
 
@@ -191,7 +194,7 @@ def _options(study: Study, known: dict[str, int]) -> tuple[Numbers, Numbers, Num
     for chunk in _chunks(study, "options", "list"):
         sizes.append(pc.list_value_length(chunk).fill_null(0).to_numpy().astype(np.int64))
         texts = pc.list_flatten(chunk).fill_null("")
-        ids.append(_fold_ids([texts], known))
+        ids.append(_text_ids([texts], known))
         lengths.append(pc.utf8_length(texts).to_numpy().astype(np.int64))
     return np.cumsum(np.concatenate(sizes)), np.concatenate(ids), np.concatenate(lengths)
 
@@ -199,13 +202,7 @@ def _options(study: Study, known: dict[str, int]) -> tuple[Numbers, Numbers, Num
 def _names(study: Study, column: str) -> tuple[Numbers, list[str]]:
     """Number exact texts in the order in which they come."""
     known = dict[str, int]()
-    parts = [np.zeros(0, np.int64)]
-    for chunk in _chunks(study, column, "string"):
-        encoded = chunk.fill_null("").dictionary_encode()
-        texts = encoded.dictionary.to_pylist()
-        ids = np.array([known.setdefault(text, len(known)) for text in texts], np.int64)
-        parts.append(ids[encoded.indices.to_numpy()])
-    return np.concatenate(parts), list(known)
+    return _text_ids(_chunks(study, column, "string"), known, str), list(known)
 
 
 def _whole(study: Study, column: str) -> Numbers:

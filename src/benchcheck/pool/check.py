@@ -123,9 +123,9 @@ class BenchCheck:
             "chance_nominal": 1 / max(found.sizes) if found.sizes else None,
             "chance_macro": found.chance_macro,
             "letters": {_letter(place): count for place, count in enumerate(letters)},
-            "letters_expected": dict(
-                zip(map(_letter, range(26)), expected_letters(found.sizes, len(letters)), strict=False)
-            ),
+            "letters_expected": {
+                _letter(place): count for place, count in enumerate(expected_letters(found.sizes, len(letters)))
+            },
             "letters_chi_square": found.letter_test.statistic if math.isfinite(found.letter_test.statistic) else None,
             "letters_df": found.letter_test.df,
             "majority_letter": self.majority_letter,

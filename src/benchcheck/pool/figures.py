@@ -182,7 +182,7 @@ class Repeats:
     any_video: Numbers
     """Whatever the video."""
     elsewhere: Numbers
-    """Items whose question and options another benchmark has: their rows, each one's question, how many questions."""
+    """Items whose question and options another benchmark has: all of these, not only the later ones."""
 
 
 def repeats(pool: PoolArrays) -> Repeats:
