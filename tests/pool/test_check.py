@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.pool.pools import item, pool_of, random_items
 
 from benchcheck.check_table import check_json, check_shown, check_table
 from benchcheck.errors import StudyError, UsageError
@@ -23,6 +22,8 @@ from benchcheck.pool.check import DECLARED, PoolCheck, check_pool
 from benchcheck.pool.findings import CODES, findings
 from benchcheck.pool.issues import ISSUES
 from benchcheck.study import Study
+
+from .pools import item, pool_of, random_items
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "pool-check.md").read_text(encoding="utf-8")

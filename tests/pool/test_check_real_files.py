@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pool.pools import pool_of
 
 from benchcheck.pool.check import BenchCheck, PoolCheck, check_pool
 from benchcheck.pool.items import Item, strip_letter_prefix
@@ -18,6 +17,8 @@ from benchcheck.pool.mapping import items_of
 from benchcheck.pool.readers import Layout, Record, read_records
 from benchcheck.pool.specs import load_spec
 from benchcheck.screen.prompts import LETTERS
+
+from .pools import pool_of
 
 pytestmark = pytest.mark.shared
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.pool.pools import item, pool_of, random_items
 
 from benchcheck.pool.arrays import ABOVE, UNKNOWN, PoolArrays, read_arrays
 from benchcheck.pool.balance import Shortcut
@@ -18,6 +17,8 @@ from benchcheck.pool.fields import fold
 from benchcheck.pool.figures import bench_figures, overlaps, repeats
 from benchcheck.pool.items import Item
 from benchcheck.study import Study
+
+from .pools import item, pool_of, random_items
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -11,7 +11,8 @@ from huggingface_hub import constants
 from benchcheck.errors import BenchcheckError, InputError, RunError, UsageError
 from benchcheck.pool.hub import fetch, newest_commit
 from benchcheck.pool.readers import read_records
-from pool.fake_hub import COMMIT, OTHER, FakeHub, serving
+
+from .fake_hub import COMMIT, OTHER, FakeHub, serving
 
 FILES = {
     "README.md": b"# a dataset",
