@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -89,22 +89,26 @@ def _shown(value: Any) -> str:
     return ", ".join(f"{key} = {part}" for key, part in value.items()) if isinstance(value, dict) else str(value)
 
 
-def _item(checked: CheckedItem) -> Text:
+def _item(checked: CheckedItem) -> Group:
     """One item: where it stands, its video and window, the question, the options with the gold marked, its issues."""
     item = checked.item
     where = [checked.record.place, item.source_id, f"video {item.video_key.rpartition('::')[2] or 'none'}"]
     if item.start is not None or item.end is not None:
         where.append(f"{_seconds(item.start or 0)} to {_seconds(item.end)}")
     where += [item.category] if item.category else []
-    text = Text.assemble((" · ".join(where), "dim"), "\n", (_cut(item.question, 400) or "(no question)", "bold"))
+    head = Text.assemble((" · ".join(where), "dim"), "\n", (_cut(item.question, 400) or "(no question)", "bold"))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
     for place, option in enumerate(item.options[: len(LETTERS)]):
         right = place == item.gold
-        line = f"\n  {'▸' if right else ' '} {LETTERS[place]}  {_cut(option, 200)}"
-        text.append(line, "green" if right else "")
-        text.append("   ← gold" if right else "", "green")
-    for issue in checked.issues:
-        text.append(f"\n  {issue.code}: {issue.detail}", "red" if blocking(issue.code) else "yellow")
-    return text
+        style = "green" if right else ""
+        mark = Text(f"  {'▸' if right else ' '} {LETTERS[place]}", style)
+        table.add_row(mark, Text(_cut(option, 200) + ("   ← gold" if right else ""), style))
+    issues = [
+        Text("  " + _cut(f"{issue.code}: {issue.detail}", 160), "red" if blocking(issue.code) else "yellow")
+        for issue in checked.issues
+    ]
+    return Group(head, table, *issues) if item.options else Group(head, *issues)
 
 
 def _seconds(value: float | None) -> str:
