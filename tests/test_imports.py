@@ -39,6 +39,7 @@ COMMANDS = {
     "cli",
     "cli.adding",
     "cli.benchmarks",
+    "cli.check_table",
     "cli.checking",
     "cli.clusters",
     "cli.options",
@@ -46,10 +47,11 @@ COMMANDS = {
     "cli.pools",
     "cli.proposals",
     "cli.running",
+    "cli.specs_table",
     "cli.studies",
 }
-DOORS = COMMANDS | {"check_table", "demo.walk", "specs_table", "__init__", "__main__"}
-PRIVATE_TO_DOORS = COMMANDS | {"check_table", "demo.walk", "specs_table", "console", "__main__"}
+DOORS = COMMANDS | {"demo.walk", "__init__", "__main__"}
+PRIVATE_TO_DOORS = COMMANDS | {"demo.walk", "console", "__main__"}
 OWN_ROOM = {"pool.items": "items", "screen.answers": "answers"}
 
 INPUT_AND_OUTPUT = {

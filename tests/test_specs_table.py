@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from benchcheck import specs_table as shown
+from benchcheck.cli import specs_table as shown
+from benchcheck.cli.specs_table import spec_shown, specs_shown, specs_table
 from benchcheck.pool.specs import load_spec, spec_names
-from benchcheck.specs_table import spec_shown, specs_shown, specs_table
 
 SHIPPED = [load_spec(name) for name in spec_names() if name != "generic"]
 
@@ -42,7 +42,7 @@ def test_a_terminal_too_narrow_still_names_them() -> None:
 
 
 def test_the_marks_are_explained_below(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shown, "Console", lambda: Console(force_terminal=True, width=80))
+    monkeypatch.setattr(shown, "terminal_width", lambda: 80)
     table, *lines = specs_shown(SHIPPED)
     assert len(drawn(table, 80)[0]) <= 80
     text = "\n".join(str(line) for line in lines)
@@ -52,7 +52,7 @@ def test_the_marks_are_explained_below(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_spec_in_full_wraps_within_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shown, "Console", lambda: Console(force_terminal=True, width=80))
+    monkeypatch.setattr(shown, "terminal_width", lambda: 80)
     lines = [line for part in spec_shown(load_spec("egoschema_full")) for line in drawn(part, 80)]
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith(" " * 11) for line in lines) >= 4

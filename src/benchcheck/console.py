@@ -52,6 +52,7 @@ __all__ = [
     "span",
     "states_line",
     "tell",
+    "terminal_width",
     "warn",
 ]
 
@@ -72,6 +73,11 @@ def tell(what: object) -> None:
         _lines(_out, what, None)
     else:
         _out.print(what)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; 0 where there is none, and nothing has to be cut."""
+    return _out.width if _out.is_terminal else 0
 
 
 def note(text: str) -> None:

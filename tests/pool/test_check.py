@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchcheck.check_table import check_json, check_shown, check_table
+from benchcheck.cli.check_table import check_json, check_shown, check_table
 from benchcheck.errors import StudyError, UsageError
 from benchcheck.pool.build import MANIFEST_COLUMNS
 from benchcheck.pool.check import DECLARED, PoolCheck, check_pool

@@ -25,10 +25,10 @@ def benchmarks(
     """List the benchmarks that have a spec: items, how far it was checked, licence; or show one of them in full."""
     import json
 
+    from benchcheck.cli.specs_table import spec_shown, specs_shown
     from benchcheck.console import tell
     from benchcheck.pool.catalogue import facts, matching
     from benchcheck.pool.specs import CHECKED, load_spec, spec_names
-    from benchcheck.specs_table import spec_shown, specs_shown
 
     if checked not in ("", *CHECKED):
         raise UsageError(f"--checked {checked!r} is not a level. Allowed: {', '.join(CHECKED)}")

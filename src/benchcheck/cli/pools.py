@@ -52,7 +52,7 @@ def pool_check(
     ] = False,
 ) -> None:
     """Say what the pool shows about each benchmark without any model: letters, lengths, repeats, overlaps."""
-    from benchcheck.check_table import check_json, check_shown, write_check
+    from benchcheck.cli.check_table import check_json, check_shown, write_check
     from benchcheck.console import note, tell
     from benchcheck.pool.check import check_pool
     from benchcheck.study import Study

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from benchcheck.console import terminal_width
 from benchcheck.pool.catalogue import MARKS, UNKNOWN, counted, pool_entry, standing, where_from
 from benchcheck.pool.specs import CHECKED, Spec
 
@@ -23,8 +23,7 @@ _LEAST = 8
 
 def specs_shown(specs: Sequence[Spec]) -> Iterator[Table | str]:
     """What the command prints: the table, what its marks mean, and where to look next."""
-    terminal = Console()
-    yield specs_table(specs, terminal.width if terminal.is_terminal else 0)
+    yield specs_table(specs, terminal_width())
     yield ""
     yield from standing(specs)
     yield f"{UNKNOWN} is not known: nothing is expected of such a file, and nothing can drift."
@@ -74,7 +73,7 @@ def _cut(text: str, room: int) -> str:
 def spec_shown(spec: Spec) -> Iterator[Table | str]:
     """One spec in full: where to get it, on which terms, what to expect, and the entry to paste."""
     yield f"{spec.bench}: {spec.title or 'a file of your own'}"
-    if Console().is_terminal:
+    if terminal_width():
         table = Table.grid(padding=(0, 2))
         for name, text in _lines(spec):
             table.add_row(name, escape(text))

@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from benchcheck.console import columns
+from benchcheck.console import columns, terminal_width
 from benchcheck.files import publish
 from benchcheck.pool.check import ALPHA, BenchCheck, PoolCheck
 from benchcheck.pool.findings import findings
@@ -23,8 +22,7 @@ _SHOWN = 20
 
 def check_shown(check: PoolCheck) -> Iterator[Table | str]:
     """What the command prints: a row per benchmark, how to read it, then findings."""
-    terminal = Console()
-    yield check_table(check, terminal.width if terminal.is_terminal else WIDE)
+    yield check_table(check, terminal_width() or WIDE)
     yield (
         f"Shares in per cent. letter: how often the most frequent right letter is right. longest, shortest, prior: "
         f"what choosing by length, or by how often a text is right in other items, gets right. * beyond chance: "
