@@ -334,6 +334,12 @@ def _member(archive: zipfile.ZipFile, path: Path, info: zipfile.ZipInfo, meter: 
         raise DamagedFileError(f"{origin.name}: this member is encrypted. Cure: unpack it with its password")
     if info.filename.lower().endswith(_ARCHIVES):
         raise DamagedFileError(f"{origin.name}: an archive in an archive. Cure: unpack the outer one")
+    if info.file_size > max(_FREE, MAX_RATIO * info.compress_size):
+        # Its own header says so: no need to read a gigabyte first.
+        raise DamagedFileError(
+            f"{origin.name}: unpacks to over {MAX_RATIO} times its {origin.packed:,} bytes, as a zip bomb does. Cure: "
+            "unpack it yourself if it is none"
+        )
     return origin
 
 
