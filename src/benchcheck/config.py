@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchcheck.errors import BenchcheckError, ConfigError, UsageError
-from benchcheck.inputs import BENCH_NAME, PoolSource, Videos
+from benchcheck.inputs import BENCH_NAME, COMMIT, PoolSource, Videos
 from benchcheck.screen.prompts import INTROS, PREFILL, render_text
 from benchcheck.screen.readings import PRESETS
 from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Sight, Step
@@ -27,6 +27,7 @@ from benchcheck.settings import check as _check
 
 __all__ = [
     "BENCH_NAME",
+    "COMMIT",
     "EMBEDDED",
     "QWEN3_VL",
     "STUDY_VERSION",

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from benchcheck.settings import check
 
-__all__ = ["BENCH_NAME", "PoolSource", "Videos"]
+__all__ = ["BENCH_NAME", "COMMIT", "PoolSource", "Videos"]
 
 BENCH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """A benchmark's name is a file name and the head of its item ids; a dot is kept for `<bench>.p<j>.jsonl`."""
+COMMIT = re.compile(r"[0-9a-f]{40}")
+"""A revision of a hub dataset that does not move: a branch or a tag does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,6 @@ class PoolSource:
         check("" not in self.files, "files", list(self.files), "paths and patterns")
         named = not self.bench or BENCH_NAME.fullmatch(self.bench) is not None
         check(named, "bench", self.bench, "letters, digits, _ and -, 64 at most")
-        pinned = not self.revision or re.fullmatch(r"[0-9a-f]{40}", self.revision) is not None
+        pinned = not self.revision or COMMIT.fullmatch(self.revision) is not None
         check(pinned, "revision", self.revision, "a commit, 40 hex digits")
         check(not (self.revision and self.files), "revision", self.revision, "with no files: it is a hub dataset's")

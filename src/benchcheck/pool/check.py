@@ -5,13 +5,13 @@ import difflib
 import hashlib
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from benchcheck.config import COMMIT
 from benchcheck.errors import StudyError, UsageError
 from benchcheck.pool.arrays import read_arrays
 from benchcheck.pool.balance import Shortcut, expected_letters, holm
@@ -299,7 +299,8 @@ def _states(study: Study, row: Mapping[str, str]) -> dict[str, str]:
     """
     if study.pool_is_given:
         return {}
-    pinned = re.search("@[0-9a-f]{40}$", row.get("source") or "") is not None
+    _, at, version = (row.get("source") or "").rpartition("@")
+    pinned = bool(at) and COMMIT.fullmatch(version) is not None
     states = {path: _state(study.root / path, digest) for path, digest in _files(study, row).items()}
     return {
         path: "pinned" if pinned and state == "missing" and not Path(path).is_absolute() else state

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchcheck.config import BENCH_NAME, from_table, read_toml
+from benchcheck.config import BENCH_NAME, COMMIT, from_table, read_toml
 from benchcheck.errors import SpecError
 from benchcheck.pool.fields import named, needed
 from benchcheck.pool.gold import Gold
@@ -129,7 +129,7 @@ class Source:
         """Refuse an unknown level and a revision that moves."""
         if self.checked not in CHECKED:
             raise ValueError(f"checked = {self.checked!r} is not allowed. Allowed: {', '.join(CHECKED)}")
-        if self.revision and re.fullmatch(r"[0-9a-f]{40}", self.revision) is None:
+        if self.revision and COMMIT.fullmatch(self.revision) is None:
             raise ValueError(f"revision = {self.revision!r} is not allowed. Allowed: a commit, 40 hex digits")
 
 
