@@ -23,13 +23,17 @@ from benchcheck.pool.times import seconds, window_of
         (".5", 0.5),
         ("03:28", 208.0),
         ("1:02:03.5", 3723.5),
+        ("75:30", 4530.0),
     ],
 )
 def test_seconds(value: object, number: float | None) -> None:
     assert seconds(value) == number
 
 
-@pytest.mark.parametrize("value", [-1, "-1", "short", True, math.inf, 10**400, "1e5", "9" * 50, [1], "1:2:3:4"])
+@pytest.mark.parametrize(
+    "value",
+    [-1, "-1", "short", True, math.inf, 10**400, "1e5", "9" * 50, [1], "1:2:3:4", "1:75", "0:60", "1:60:00"],
+)
 def test_seconds_refuses(value: object) -> None:
     with pytest.raises(ValueError, match="is not a number of seconds"):
         seconds(value)

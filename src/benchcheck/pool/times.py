@@ -8,7 +8,8 @@ from benchcheck.pool.fields import shown
 __all__ = ["seconds", "window_of"]
 
 _SECONDS = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*s?")
-_CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)")
+_CLOCK = re.compile(r"(?:(\d+):(?=[0-5]?\d:))?(\d{1,2}):([0-5]?\d(?:\.\d+)?)")
+"""`1:75` is no time: whoever wrote it may have meant 1.75 minutes, 75 s or a frame."""
 _DASHED = re.compile(r"\[?\s*([^\s\-\]\[]+)\s*-\s*([^\s\-\]]+)\s*\]?")
 _LISTED = re.compile(r"[\[(]\s*([^\s,\])]*)\s*,\s*([^\s,\])]*)\s*[\])]")
 _COLON = re.compile(r"\[\s*(\d+(?:\.\d*)?)\s*:\s*(\d+(?:\.\d*)?)\s*\]")
