@@ -315,6 +315,12 @@ def test_a_text_beside_the_number_settles_from_where_it_counts() -> None:
     assert made.reasons["gold.kind"] == "a number, as you say"
 
 
+@pytest.mark.parametrize("said", [(), ("gold=answer",)])
+def test_an_option_is_not_the_golds_text_whatever_its_column_is_called(said: tuple[str, ...]) -> None:
+    made = of(*said, count=1, answer_choice_0="2", answer_choice_1="a red ball", answer="2")
+    assert doubts(made) == [("gold", ("answer:index1", "answer:text"))]
+
+
 def test_a_number_that_is_an_option_too_is_asked_for() -> None:
     made = of(options=["2", "0", "1"], answer=lambda n: str(n % 3))
     assert doubts(made) == [("gold", ("answer:index0", "answer:text"))]

@@ -78,13 +78,18 @@ def find_gold(sample: Sample, options: OptionsFound) -> GoldFound | Doubt:
     raws = [raw_of(options.options, record) for record in sample.records]
     if options.options.member:
         return _per_choice(sample, options)
-    heads = tuple(f"{name}." for name in options.fields)
-    free = [name for name in sample.names if name not in options.fields and not name.startswith(("_", *heads))]
+    free = _free(sample, options)
     read = [_best(sample, name, raws) for name in free if is_gold_name(name)]
-    found = [_by_text(sample, one, raws) for one in read if one is not None]
+    found = [_by_text(sample, one, raws, free) for one in read if one is not None]
     if not found:
         return _nothing(sample, free, raws)
     return _settle(sample, sorted(found, key=_order), raws, free)
+
+
+def _free(sample: Sample, options: OptionsFound) -> list[str]:
+    """Fields that no option is read from: `answer_choice_1` is called like a gold's text, and is an option."""
+    heads = tuple(f"{name}." for name in options.fields)
+    return [name for name in sample.names if name not in options.fields and not name.startswith(("_", *heads))]
 
 
 def _order(found: GoldFound) -> tuple[bool, bool, int]:
@@ -116,7 +121,7 @@ def _settle(
     if best.share < SURE:
         why = f"{best.gold.field!r} names an option in only {best.share:.0%} of the records that have options"
         return Doubt("gold", why, tuple(one.value for one in found[:4]))
-    return _with_text(sample, best, raws)
+    return _with_text(sample, best, raws, free)
 
 
 def _rivals(sample: Sample, best: GoldFound, raws: Sequence[RawOptions], free: Sequence[str]) -> Doubt | None:
@@ -238,9 +243,11 @@ def _why(sample: Sample, found: GoldFound, raws: Sequence[RawOptions]) -> str:
     return f"{what}; name an option in {found.count:,} of {_asked(sample.column(found.gold.field), raws):,}"
 
 
-def _texts(sample: Sample, found: GoldFound, raws: Sequence[RawOptions]) -> Iterator[tuple[str, int, int]]:
+def _texts(
+    sample: Sample, found: GoldFound, raws: Sequence[RawOptions], free: Sequence[str]
+) -> Iterator[tuple[str, int, int]]:
     """Fields with texts, how many equal the option that the gold names, and how many equal another one."""
-    for name in sample.names:
+    for name in free:
         if name == found.gold.field or not is_gold_name(name):
             continue
         same = other = 0
@@ -253,14 +260,14 @@ def _texts(sample: Sample, found: GoldFound, raws: Sequence[RawOptions]) -> Iter
         yield name, same, other
 
 
-def _by_text(sample: Sample, found: GoldFound, raws: Sequence[RawOptions]) -> GoldFound:
+def _by_text(sample: Sample, found: GoldFound, raws: Sequence[RawOptions], free: Sequence[str]) -> GoldFound:
     """Settle from where a number counts by a field with the gold's text, where there is one."""
     if found.doubt is None or found.gold.kind != "index":
         return found
     settled = []
     for base in (0, 1):
         one = _reading(sample, found.gold.field, f"index{base}", raws)
-        best = max(_texts(sample, one, raws), key=lambda text: text[1], default=("", 0, 0))
+        best = max(_texts(sample, one, raws, free), key=lambda text: text[1], default=("", 0, 0))
         settled.append((best[1], best[0], one))
     (few, _, _), (many, name, one) = sorted(settled, key=lambda entry: entry[0])
     if many < _AGREE * one.count or few > NEAR * many:
@@ -269,11 +276,11 @@ def _by_text(sample: Sample, found: GoldFound, raws: Sequence[RawOptions]) -> Go
     return dataclasses.replace(one, reason=why)
 
 
-def _with_text(sample: Sample, found: GoldFound, raws: Sequence[RawOptions]) -> GoldFound:
+def _with_text(sample: Sample, found: GoldFound, raws: Sequence[RawOptions], free: Sequence[str]) -> GoldFound:
     """Add the field that holds the gold's text beside its index or letter."""
     if found.gold.kind == "text":
         return found
-    for name, same, other in sorted(_texts(sample, found, raws), key=lambda text: -text[1]):
+    for name, same, other in sorted(_texts(sample, found, raws, free), key=lambda text: -text[1]):
         if same >= _AGREE * found.count and same > other:
             contradict = f", another one in {other:,}" if other else ""
             reason = f"{found.reason}; {name!r} is the same option's text in {same:,}{contradict}"
@@ -314,19 +321,19 @@ def gold_given(sample: Sample, value: str, options: OptionsFound) -> GoldFound |
     if value in ("first", "last", "none"):
         return GoldFound(Gold(kind=value), value, 1.0, "as you say", ())
     name, _, kind = value.rpartition(":")
-    raws = [raw_of(options.options, record) for record in sample.records]
+    raws, free = [raw_of(options.options, record) for record in sample.records], _free(sample, options)
     if name and kind == "per_choice":
         return GoldFound(Gold(kind="per_choice", field=name), value, 1.0, "as you say", ())
     if name and kind == "index":
         readings = _indices(sample, name, raws)
-        best = _by_text(sample, readings[0], raws) if readings else _reading(sample, name, "index0", raws)
+        best = _by_text(sample, readings[0], raws, free) if readings else _reading(sample, name, "index0", raws)
         return best.doubt or dataclasses.replace(best, reason="a number, as you say")
     if name and kind in _KINDS:
         found = _reading(sample, name, kind, raws)
         reason = f"as you say; names an option in {found.count:,} of {_asked(sample.column(name), raws):,}"
-        return _with_text(sample, dataclasses.replace(found, reason=reason), raws)
+        return _with_text(sample, dataclasses.replace(found, reason=reason), raws, free)
     best_read = _best(sample, value, raws)
     if best_read is None:
         return Doubt("gold", f"{value!r} names an option in no record", tuple(f"{value}:{one}" for one in _KINDS[:4]))
-    settled = _by_text(sample, best_read, raws)
-    return settled.doubt or _with_text(sample, settled, raws)
+    settled = _by_text(sample, best_read, raws, free)
+    return settled.doubt or _with_text(sample, settled, raws, free)
