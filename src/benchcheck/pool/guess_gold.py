@@ -115,9 +115,9 @@ def _settle(
     if best.doubt:
         return best.doubt
     if plain(best.gold.field) in _WEAK:
-        unsure = [one.doubt for one in near if one.doubt] or [_rivals(sample, best, raws, free)]
-        if unsure[0]:
-            return unsure[0]
+        unsure = next((one.doubt for one in near if one.doubt), None) or _rivals(sample, best, raws, free)
+        if unsure:
+            return unsure
     if best.share < SURE:
         why = f"{best.gold.field!r} names an option in only {best.share:.0%} of the records that have options"
         return Doubt("gold", why, tuple(one.value for one in found[:4]))

@@ -122,6 +122,6 @@ def _contents(hub: str, revision: str, cached: Sequence[str]) -> str:
 
     try:
         names = HfApi().list_repo_files(hub, repo_type="dataset", revision=revision)
-        return f"It holds: {listed(iter(names))}. Cure: name files of these"
+        return f"It holds: {listed(names)}. Cure: name files of these"
     except Exception:  # noqa: BLE001 - a hint in a message, as above
-        return f"The cache holds: {listed(iter(cached)) or 'nothing'}. Cure: check the name, or fetch it online"
+        return f"The cache holds: {listed(cached) or 'nothing'}. Cure: check the name, or fetch it online"

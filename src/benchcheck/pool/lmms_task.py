@@ -98,7 +98,7 @@ def _parsed(text: str, where: str) -> dict[str, Any]:
     """The table of one file, by PyYAML's safe loader, which builds texts, numbers, lists and dicts and nothing else."""
     import yaml
 
-    class Loader(yaml.SafeLoader):
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
         """The safe loader that knows the tag of functions, and keeps their names."""
 
     Loader.add_constructor("!function", lambda loader, node: Function(str(loader.construct_scalar(node))))

@@ -13,10 +13,10 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, cast
 
 from benchcheck.errors import DamagedFileError, InputError
 
@@ -137,7 +137,7 @@ def named(path: Path) -> Origin:
     if path.suffix.lower() != ".gz":
         return Origin(path)
     size = path.stat().st_size
-    return Origin(path, opener=lambda: gzip.open(path), packed=size, meter=_Meter(size))
+    return Origin(path, opener=lambda: cast(IO[bytes], gzip.open(path)), packed=size, meter=_Meter(size))
 
 
 def blocks(origin: Origin, *, parquet: bool = False) -> Iterator[bytes]:
@@ -189,7 +189,7 @@ def _measure(origin: Origin, count: int, fresh: int) -> None:
         what = f"the archive unpacks to over {MAX_ARCHIVE >> 30} GB"
     elif count > _FREE and count > MAX_RATIO * origin.packed:
         what = f"unpacks to over {MAX_RATIO} times its {origin.packed:,} bytes"
-    elif meter.total > _FREE and origin.meter.total > MAX_RATIO * meter.size:
+    elif meter.total > _FREE and meter.total > MAX_RATIO * meter.size:
         what = f"the archive unpacks to over {MAX_RATIO} times its {meter.size:,} bytes"
     else:
         return
@@ -371,7 +371,7 @@ def wanted(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(last, pattern) for pattern in patterns)
 
 
-def listed(names: Iterator[str]) -> str:
+def listed(names: Iterable[str]) -> str:
     """The first ten names, for a message."""
     found = sorted(names)
     return ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")
