@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from benchcheck.pool.declared import declared
 from benchcheck.pool.mapping import Together, map_record
 from benchcheck.pool.outcomes import outcome_of, settle
-from benchcheck.pool.tasks import layout_of, tasks_of
+from benchcheck.pool.tasks import tasks_of
 from benchcheck.study import Study, items_table
 
 REPEATS = 3
@@ -117,7 +117,7 @@ def shares(study: Study) -> None:
     with tempfile.NamedTemporaryFile() as file:
         for task in tasks:
             clock = time.process_time()
-            records, _ = task.read(layout_of(spec))
+            records, _ = task.read(spec.layout)
             lap("read")
             mapped = [map_record(spec, record, count + number) for number, record in enumerate(records)]
             lap("map")

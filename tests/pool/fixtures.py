@@ -18,7 +18,7 @@ from benchcheck.pool.fields import text_of
 from benchcheck.pool.items import Item
 from benchcheck.pool.joins import Partners
 from benchcheck.pool.mapping import items_of
-from benchcheck.pool.readers import Layout, Record, read_records
+from benchcheck.pool.readers import Record, read_records
 from benchcheck.pool.specs import Spec, load_spec
 
 __all__ = ["Fixture", "Want", "all_fixtures", "items_in", "records_in", "row", "rows", "write"]
@@ -139,8 +139,7 @@ def write(fixture: Fixture, folder: Path) -> list[Path]:
 
 def records_in(spec: Spec, files: Sequence[Path]) -> Iterator[Record]:
     """Return the records of files as the build reads them, with what a second file adds."""
-    layout = Layout(spec.reader, spec.header, spec.unnest, spec.members)
-    records = (record for path in files for record in read_records(path, layout))
+    records = (record for path in files for record in read_records(path, spec.layout))
     return Partners(spec.join).lay(records) if spec.join else records
 
 

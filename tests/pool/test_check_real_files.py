@@ -14,7 +14,7 @@ import pytest
 from benchcheck.pool.check import BenchCheck, PoolCheck, check_pool
 from benchcheck.pool.items import Item, strip_letter_prefix
 from benchcheck.pool.mapping import items_of
-from benchcheck.pool.readers import Layout, Record, read_records
+from benchcheck.pool.readers import Record, read_records
 from benchcheck.pool.specs import load_spec
 from benchcheck.screen.prompts import LETTERS
 
@@ -48,7 +48,7 @@ POINT = 0.001
 
 def records_of(name: str, path: Path) -> list[Record]:
     spec = load_spec(name)
-    return list(read_records(path, Layout(spec.reader, spec.header, spec.unnest, spec.members)))
+    return list(read_records(path, spec.layout))
 
 
 @pytest.fixture(scope="module")

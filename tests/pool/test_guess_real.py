@@ -8,7 +8,7 @@ from benchcheck.errors import InputError
 from benchcheck.pool.adding import Asked, propose
 from benchcheck.pool.items import Item
 from benchcheck.pool.mapping import items_of
-from benchcheck.pool.readers import Layout, read_records
+from benchcheck.pool.readers import read_records
 from benchcheck.pool.specs import Spec, load_spec, spec_names
 
 pytestmark = pytest.mark.shared
@@ -30,8 +30,7 @@ HEADERS = {"how2qa_val": ("vid", "ts", "w0", "w1", "w2", "question", "correct")}
 
 
 def items(spec: Spec, path: Path) -> list[Item]:
-    layout = Layout(spec.reader, spec.header, spec.unnest)
-    return list(items_of(spec, read_records(path, layout)))
+    return list(items_of(spec, read_records(path, spec.layout)))
 
 
 def told(item: Item) -> tuple[str, str | None]:

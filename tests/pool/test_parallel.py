@@ -24,7 +24,7 @@ from benchcheck.pool.build import build_pool
 from benchcheck.pool.joins import Partners
 from benchcheck.pool.readers import read_records
 from benchcheck.pool.specs import Join, load_spec
-from benchcheck.pool.tasks import layout_of, tasks_of
+from benchcheck.pool.tasks import tasks_of
 from benchcheck.study import Study
 
 MakeStudy = Callable[..., Study]
@@ -119,10 +119,10 @@ def test_long_files_are_cut_and_the_cuts_change_nothing(
 def test_stretches_hold_the_records_of_the_whole_file(tmp_path: Path) -> None:
     path, spec = tmp_path / "a.jsonl", load_spec("generic")
     path.write_text("".join(lines(range(COUNT))), encoding="utf-8")
-    whole = list(read_records(path, layout_of(spec)))
+    whole = list(read_records(path, spec.layout))
     found, before = [], 0
     for task in tasks_of([path], spec, None):
-        records, fault = task.read(layout_of(spec))
+        records, fault = task.read(spec.layout)
         assert fault is None
         found += [(record.values, record.place, record.row + before) for record in records]
         before += len(records)
@@ -371,7 +371,7 @@ def test_a_worker_answers_until_its_input_ends(tmp_path: Path, monkeypatch: pyte
 
 def test_a_file_that_is_gone_or_closed_is_a_fault_of_its_task(tmp_path: Path) -> None:
     spec, path = load_spec("generic"), tmp_path / "gone.jsonl"
-    records, fault = tasks.Task(path, 0, 10).read(layout_of(spec))
+    records, fault = tasks.Task(path, 0, 10).read(spec.layout)
     assert records == []
     assert "not readable: No such file" in str(fault)
     (task,) = tasks_of([path], spec, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchcheck.errors import InputError
 from benchcheck.pool.fields import shown, text_of, value_of
-from benchcheck.pool.readers import Layout, Record, read_records
+from benchcheck.pool.readers import Record, read_records
 from benchcheck.pool.specs import JOINED, Join
 
 __all__ = ["Partners"]
@@ -55,7 +55,7 @@ class Partners:
             cure = f"put it beside {first.file.name}, or name it: join in the [[pool]] entry"
             raise InputError(f"{path}: no such file, and the spec joins it on {join.on!r}. Cure: {cure}")
         found: dict[str, Record] = {}
-        for record in read_records(path, Layout(reader=join.reader, header=join.header, unnest=join.unnest)):
+        for record in read_records(path, join.layout):
             key = text_of(value_of(record.values, name))
             if not key:
                 has = ", ".join(map(repr, list(record.values)[:30]))

@@ -11,7 +11,7 @@ from benchcheck.pool.mapping import Mapped, Together, map_record
 from benchcheck.pool.readers import Record
 from benchcheck.pool.specs import Spec
 from benchcheck.pool.summary import Tally
-from benchcheck.pool.tasks import Task, layout_of
+from benchcheck.pool.tasks import Task
 from benchcheck.study import items_table
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Mapper:
         if spec != self._spec:  # an equal one stays: what was worked out for it is found again
             self._spec = spec
         self._whole = task.whole
-        self._records, self._fault = task.read(layout_of(spec))
+        self._records, self._fault = task.read(spec.layout)
 
     @property
     def count(self) -> int:

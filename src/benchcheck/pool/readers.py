@@ -21,7 +21,7 @@ from benchcheck.pool.jsontext import Fault, Window, is_lines, parse, stream
 from benchcheck.pool.nesting import unnest
 from benchcheck.pool.sources import MAX_LINE, PARQUET, READABLE, Origin, blocks, decoded, lines, members, named, texts
 
-__all__ = ["READERS", "Layout", "Record", "find_files", "read_records", "stem"]
+__all__ = ["READERS", "Layout", "Record", "find_files", "read_records", "rows", "stem"]
 
 _BATCH = 1_000
 """Parquet rows in memory at a time."""
@@ -109,7 +109,7 @@ def _of_file(path: Path, layout: Layout) -> Iterator[Record]:
     try:
         with contextlib.closing(_origins(path, layout)) as origins:
             for origin in origins:
-                for place, values in _rows(origin, layout):
+                for place, values in rows(origin, layout):
                     yield Record(values, path, place, count, origin.inside)
                     count += 1
     except (FileNotFoundError, PermissionError, IsADirectoryError) as reason:
@@ -131,8 +131,12 @@ def _origins(path: Path, layout: Layout) -> Generator[Origin]:
         yield named(path)
 
 
-def _rows(origin: Origin, layout: Layout) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The records of one origin, each with its place; it is closed at the end, or where a fault ends it."""
+def rows(origin: Origin, layout: Layout) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the values of one origin's records, each with its place; it is closed at the end, or where a fault ends it.
+
+    Raises:
+        InputError: as `read_records`.
+    """
     with origin.opened:
         for place, values in _reader(origin, layout)(origin, layout):
             if not isinstance(values, dict):

@@ -17,7 +17,7 @@ from benchcheck.pool.gold import Gold
 from benchcheck.pool.leaks import check_leaks
 from benchcheck.pool.nesting import check_step
 from benchcheck.pool.options import Options
-from benchcheck.pool.readers import READERS
+from benchcheck.pool.readers import READERS, Layout
 
 __all__ = ["CHECKED", "JOINED", "Expect", "Join", "Source", "Spec", "VideoFields", "load_spec", "spec_names"]
 
@@ -93,6 +93,11 @@ class Join:
     def beside(self, first: Path) -> Path:
         """Return the second file of one of the first kind; where `file` is absolute, it is that of all."""
         return first.parent / self.file
+
+    @property
+    def layout(self) -> Layout:
+        """How the second file is read."""
+        return Layout(self.reader, self.header, self.unnest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +207,11 @@ class Spec:
     def __hash__(self) -> int:
         """A hash, so that what is worked out from a spec is kept for it; `where` and `errata` have none."""
         return hash((self.bench, self.question, self.id))
+
+    @property
+    def layout(self) -> Layout:
+        """How the files are read."""
+        return Layout(self.reader, self.header, self.unnest, self.members)
 
     def needed_fields(self) -> dict[str, str]:
         """Return the fields that some record must have, each with what it is for. Options are counted apart."""

@@ -11,13 +11,12 @@ from itertools import islice
 from pathlib import Path
 
 from benchcheck.errors import InputError
-from benchcheck.pool.fields import shown
 from benchcheck.pool.joins import Partners
-from benchcheck.pool.readers import READERS, Layout, Record, read_records
+from benchcheck.pool.readers import Layout, Record, read_records, rows
 from benchcheck.pool.sources import MAX_LINE, Origin
 from benchcheck.pool.specs import Spec
 
-__all__ = ["BLOCK", "Task", "layout_of", "records_of", "tasks_of"]
+__all__ = ["BLOCK", "Task", "records_of", "tasks_of"]
 
 BLOCK = 2 << 20
 """Bytes of JSON lines a task: 7,000 records of 300 bytes, about half a second of mapping and 30 MB of memory."""
@@ -65,27 +64,20 @@ class Task:
             file.seek(self.offset)
             data = file.read(self.size)
         origin = Origin(self.path, opener=lambda: io.BytesIO(data), packed=self.size, first_line=self.first_line)
-        for row, (place, values) in enumerate(READERS["jsonl"](origin, layout)):
-            if not isinstance(values, dict):
-                raise InputError(f"{self.path}: {place} is {shown(values)}. Allowed: a record with named fields")
+        for row, (place, values) in enumerate(rows(origin, layout)):
             yield Record(values, self.path, place, row)
-
-
-def layout_of(spec: Spec) -> Layout:
-    """Return how a spec's files are laid out."""
-    return Layout(spec.reader, spec.header, spec.unnest, spec.members)
 
 
 def records_of(path: Path, spec: Spec, partners: Partners | None) -> Iterator[Record]:
     """Read the records of one file, each with its partner's fields where the spec joins a second file."""
-    records = read_records(path, layout_of(spec))
+    records = read_records(path, spec.layout)
     return records if partners is None else partners.lay(records)
 
 
 def tasks_of(files: Iterable[Path], spec: Spec, partners: Partners | None) -> Iterator[Task]:
     """Cut files into tasks. What is wrong with a file comes as the fault of a task, behind the records before it."""
     for path in files:
-        if partners is None and _is_long(path, layout_of(spec)):
+        if partners is None and _is_long(path, spec.layout):
             yield from _stretches(path)
         else:
             yield from _read_here(path, records_of(path, spec, partners))
