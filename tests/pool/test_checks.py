@@ -1,17 +1,24 @@
 """Notes that an item's texts call for."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchcheck.pool.checks import text_issues
-from benchcheck.pool.issues import ISSUES, blocking
+from benchcheck.pool.fields import fold
+from benchcheck.pool.issues import ISSUES, Issue, blocking
 
 PLAIN = ("share with the girl", "approach the lady", "unwrap it", "play with a toy train")
 
 
-def codes(question: str, options: tuple[str, ...] = PLAIN, gold: int | None = 2) -> list[str]:
-    return [issue.code for issue in text_issues(question, options, gold)]
+def issues(question: str, options: Sequence[str], gold: int | None) -> list[Issue]:
+    return text_issues(fold(question), [fold(option) for option in options], gold)
+
+
+def codes(question: str, options: Sequence[str] = PLAIN, gold: int | None = 2) -> list[str]:
+    return [issue.code for issue in issues(question, options, gold)]
 
 
 @pytest.mark.parametrize(
@@ -98,13 +105,13 @@ def test_an_answer_of_signs_is_not_in_the_question() -> None:
 
 
 def test_the_detail_shows_what_was_found() -> None:
-    found = text_issues("Who said it at 0:15?", ("Not sure", "a\u200bb"), 0)
+    found = issues("Who said it at 0:15?", ("Not sure", "a\u200bb"), 0)
     assert [issue.detail for issue in found] == ["'0:15'", "'said'", "'not sure'", "U+200B"]
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=8), max_size=5), st.data())
 def test_no_text_crashes_and_nothing_blocks(question: str, options: list[str], data: st.DataObject) -> None:
     gold = data.draw(st.sampled_from([None, *range(len(options))]))
-    found = [issue.code for issue in text_issues(question, options, gold)]
+    found = codes(question, options, gold)
     assert set(found) <= set(ISSUES)
     assert not any(map(blocking, found))

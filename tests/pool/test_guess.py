@@ -21,7 +21,8 @@ from benchcheck.pool.guess_names import (
     plain,
     unused_times,
 )
-from benchcheck.pool.guess_options import columns_of, families, option_candidates, options_given
+from benchcheck.pool.guess_options import UNNAMED, columns_of, families, option_candidates, options_given
+from benchcheck.pool.options import COLUMN_FAMILIES
 from benchcheck.pool.specs import Spec
 
 TEXTS = ["a red ball", "a cup", "two dogs", "nobody"]
@@ -266,6 +267,14 @@ def test_options_that_a_user_names() -> None:
     assert options_given(sample, "const:yes,no").options.values == ("yes", "no")
     with pytest.raises(SpecError, match=r"--map options=pair:question: kind = 'pair' needs gold_field and others"):
         of("options=pair:question")
+
+
+@pytest.mark.parametrize("family", COLUMN_FAMILIES, ids=lambda family: family[0])
+def test_columns_that_a_build_knows_are_known_here_too(family: tuple[str, ...]) -> None:
+    """One list of names is for a build, which takes them at their word; this one has to know all of it, and more."""
+    sample = Sample(records(3, **dict(zip(family[:3], TEXTS, strict=False))))
+    assert [one.options.fields for one in option_candidates(sample, "question")] == [family[:3]]
+    assert option_candidates(sample, "question")[0].tier < UNNAMED
 
 
 # Gold

@@ -2,12 +2,14 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchcheck.pool.checks import text_issues
+from benchcheck.pool.fields import fold
 from benchcheck.pool.gold import Gold, map_gold, other_option
 from benchcheck.pool.options import Options, raw_options, settled
 
@@ -26,6 +28,11 @@ def outcome(options: Options, gold: Gold, record: dict[str, Any], value: Any) ->
     mapped = map_gold(gold, value, raw)
     found = settled(raw, mapped.index)
     return found.texts, found.gold, {*found.codes, *filter(None, [mapped.code])}
+
+
+def text_codes(question: str, options: Sequence[str], gold: int | None) -> list[str]:
+    """Codes of what the texts alone say."""
+    return [issue.code for issue in text_issues(fold(question), [fold(option) for option in options], gold)]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +92,7 @@ def test_letters_that_repeat_or_are_out_of_order(omni: list[dict[str, Any]]) -> 
 def test_two_hundred_questions_need_the_one_before(shared_data: Path) -> None:
     groups = json.loads((shared_data / "streamingbench" / "questions_sqa.json").read_text(encoding="utf-8"))
     questions = [question for group in groups for video in group for question in video["questions"]]
-    codes = [[issue.code for issue in text_issues(one["question"], one["options"], None)] for one in questions]
+    codes = [text_codes(one["question"], one["options"], None) for one in questions]
     assert sum("needs_previous_item" in found for found in codes) == 200
     # two options B, and the gold is another: it can be scored
     assert outcome(LIST, LETTER, questions[104], "A") == (
@@ -125,7 +132,7 @@ def test_six_golds_of_social_iq_stand_twice(shared_data: Path) -> None:
     for record in map(json.loads, lines):
         texts, gold, codes = outcome(columns, INDEX, record, record["answer_idx"])
         assert (texts[gold], codes) == (record[f"a{record['answer_idx']}"], set())
-        twice += "duplicate_gold" in [issue.code for issue in text_issues(record["q"], texts, gold)]
+        twice += "duplicate_gold" in text_codes(record["q"], texts, gold)
     assert twice == 6
 
 

@@ -58,7 +58,7 @@ class BenchCheck:
         return {code: count for code, count in self.issues.most_common() if code in ISSUES and ISSUES[code].blocks}
 
     @property
-    def raw(self) -> dict[str, float]:
+    def p_values(self) -> dict[str, float]:
         """p-values before they are adjusted."""
         found = self.figures
         return {
@@ -137,7 +137,7 @@ class BenchCheck:
             values = (rule.share, band.low, band.high) if rule.n else (None, None, None)
             row |= dict(zip((f"{name}_acc", f"{name}_low", f"{name}_high"), values, strict=True))
         for name in _TESTS:
-            row |= {f"{name}_p": self.raw[name], f"{name}_p_adjusted": self.adjusted.get(name)}
+            row |= {f"{name}_p": self.p_values[name], f"{name}_p_adjusted": self.adjusted.get(name)}
         return row | {
             "above_items": found.above,
             "above_right": found.above_right,
@@ -245,7 +245,7 @@ def check_pool(study: Study) -> PoolCheck:
 def _adjusted(benches: Sequence[BenchCheck]) -> tuple[tuple[BenchCheck, ...], int]:
     """Adjust the p-values of all benchmarks together; returns the benchmarks with them, and how many there were."""
     tested = [bench for bench in benches if bench.figures.mcq]
-    values = iter(holm([bench.raw[test] for bench in tested for test in _TESTS]))
+    values = iter(holm([bench.p_values[test] for bench in tested for test in _TESTS]))
     found = [
         replace(bench, adjusted={test: next(values) for test in _TESTS}) if bench.figures.mcq else bench
         for bench in benches

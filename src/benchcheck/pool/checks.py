@@ -8,10 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from benchcheck.pool.fields import fold, shown, words
+from benchcheck.pool.fields import shown, words
 from benchcheck.pool.issues import Issue
 
-__all__ = ["folded_issues", "option_issues", "text_issues"]
+__all__ = ["option_issues", "text_issues"]
 
 _ASKED = ("question", "say", "said", "spoke", "speak", "narrat", "comment", "voice", "dialog", "lyric", "subtitle", "<")
 """A folded question without these and without a digit has nothing of `_QUESTION`."""
@@ -82,16 +82,11 @@ _LETTER = re.compile(r"[(\[]?([a-z])[)\].:]?")
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\ufffd]")
 
 
-def text_issues(question: str, options: Sequence[str], gold: int | None) -> list[Issue]:
-    """Return what an item's texts say about it: its question and options as they are kept, gold an index or None.
+def text_issues(asked: str, folded: Sequence[str], gold: int | None) -> list[Issue]:
+    """Return what an item's texts say about it: equal options, options that are no answers, a question of another kind.
 
-    Equal options, options that are no answers, and questions that need what an item does not show.
+    `asked` and `folded` are its question and options as they are kept, folded; `gold` is an index into them, or None.
     """
-    return folded_issues(fold(question), [fold(option) for option in options], gold)
-
-
-def folded_issues(asked: str, folded: Sequence[str], gold: int | None) -> list[Issue]:
-    """As `text_issues`, of texts that are folded already."""
     found: list[Issue] = []
     if len(set(folded)) < len(folded):
         found += _twins(folded, gold)

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from benchcheck.errors import InputError
-from benchcheck.pool.checks import folded_issues
+from benchcheck.pool.checks import text_issues
 from benchcheck.pool.fields import fold, has_field, shown, text_of, value_of
 from benchcheck.pool.footage import seconds_of, video_of
 from benchcheck.pool.gold import MappedGold, map_gold, other_option
@@ -37,7 +37,7 @@ _PLACEHOLDER = re.compile(r"<[^<>]+>")
 
 @dataclass(slots=True)
 class Mapped:
-    """What one record became. Small, and can be pickled: the record is there without its values."""
+    """What one record became. Small: the record is there without its values."""
 
     record: Record
     item: Item | None = None
@@ -132,7 +132,7 @@ def _make(spec: Spec, values: Mapping[str, Any], row: int, mapped: Mapped) -> No
     group = read_text(values, spec.group, "group", found)
     _check_records(spec, values, source_id, found)
     asked, folded = fold(question), [fold(option) for option in texts.options]
-    found += folded_issues(asked, folded, texts.gold)
+    found += text_issues(asked, folded, texts.gold)
     if key and folded:
         _identify((key, start, end, asked, *_extra(spec, values)), folded, texts.gold, mapped)
     codes = tuple(dict.fromkeys([issue.code for issue in found]))
