@@ -550,7 +550,24 @@ def test_a_key_given_twice_or_two_questions() -> None:
         given_mapping(["gold=a", "gold=b"])
     with pytest.raises(SpecError, match=r"question and question_text: one of the two"):
         given_mapping(["question=a", "question_text=b"])
-    assert set(given_mapping([f"{key}=x" for key in KEYS if key != "question_text"])) == KEYS.keys() - {"question_text"}
+    said = [f"{key}={'flatten' if key == 'unnest' else 'x'}" for key in KEYS if key != "question_text"]
+    assert set(given_mapping(said)) == KEYS.keys() - {"question_text"}
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("gold=", "--map gold=: no value. Allowed: a field, with :index0"),
+        ("options= ", "--map options=: no value. Allowed: a field, columns"),
+        ("unnest=each:qa,foo", "--map unnest=each:qa,foo: unnest = 'foo' is not allowed. Allowed: values"),
+        ("id={video}_{qid", "has a brace without its partner"),
+        ("gold=answer|upper", "--map gold=answer|upper: the transform 'upper' is not allowed"),
+        ("duration=length|hours", "the transform 'hours' is not allowed"),
+    ],
+)
+def test_a_value_that_nothing_can_be_read_by_is_one_line(said: str, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
+        given_mapping([said])
 
 
 def test_leaks_by_their_names() -> None:

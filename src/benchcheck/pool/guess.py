@@ -26,6 +26,7 @@ from benchcheck.pool.guess_names import (
 )
 from benchcheck.pool.guess_options import UNNAMED, OptionsFound, columns_of, option_candidates, options_given, raw_of
 from benchcheck.pool.leaks import LEAKS
+from benchcheck.pool.nesting import check_step
 
 __all__ = ["KEYS", "Guess", "given_mapping", "guess"]
 
@@ -102,10 +103,29 @@ def given_mapping(pairs: Iterable[str]) -> dict[str, str]:
             raise SpecError(f"--map {pair}: not KEY=VALUE with a known key.{hint} Allowed keys: {allowed}")
         if key in found:
             raise SpecError(f"--map {key} is given twice: {found[key]!r} and {value!r}. Cure: leave one of them out")
+        _check_value(key, value)
         found[key] = value
     if "question" in found and "question_text" in found:
         raise SpecError("--map question and question_text: one of the two. Cure: leave one of them out")
     return found
+
+
+def _check_value(key: str, value: str) -> None:
+    """Refuse a value that nothing can be read by.
+
+    Raises:
+        SpecError: it is empty, or no step or expression of a spec.
+    """
+    if not value and key in ("question", "question_text", "options", "gold"):
+        raise SpecError(f"--map {key}=: no value. Allowed: {KEYS[key]}")
+    try:
+        if key == "unnest":
+            for step in filter(None, map(str.strip, value.split(","))):
+                check_step(step)
+        elif key == "gold" or key in _FIELDS:
+            named(value)
+    except ValueError as reason:
+        raise SpecError(f"--map {key}={value}: {reason}") from None
 
 
 def guess(sample: Sample, given: Mapping[str, str], bench: str, unnest: Sequence[Found] = ()) -> Guess:
@@ -118,7 +138,7 @@ def guess(sample: Sample, given: Mapping[str, str], bench: str, unnest: Sequence
     made = Guess()
     made.put("bench", bench)
     if unnest:
-        made.put("unnest", [step.value for step in unnest], "; ".join(step.reason for step in unnest))
+        made.put("unnest", [step.value for step in unnest], "; ".join(dict.fromkeys(step.reason for step in unnest)))
     if {*sample.names} >= _VLMEVALKIT and {"candidates", "A"} & {*sample.names}:
         made.notes.append("these are the columns of a VLMEvalKit table: prefix and suffix belong to the video's path")
     question = _question(made, sample, given)
