@@ -58,7 +58,7 @@ def test_help_keeps_words_in_square_brackets(run: Run, monkeypatch: pytest.Monke
 def test_init_writes_the_protocols_models_and_never_overwrites(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("init", tmp_path / "new")
     assert code == 0
-    assert "benchcheck.toml written. Next: benchcheck pool build" in out
+    assert f"benchcheck.toml written. Next: benchcheck pool add FILE --study {tmp_path / 'new'}" in out
     assert Study.open(tmp_path / "new").config.models["8b"].model == "Qwen/Qwen3-VL-8B-Instruct"
     code, out, err = run("init", tmp_path / "new")
     assert (code, out) == (2, "")

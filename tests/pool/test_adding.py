@@ -133,7 +133,7 @@ def test_nested_documents(tmp_path: Path) -> None:
     assert (found.guess.table["unnest"], found.records) == (["flatten", "each:qa"], 3)
     assert proposed(write(tmp_path / "mine.jsonl", film)).guess.table["unnest"] == ["each:qa"]
     found = proposed(write(tmp_path / "mine.json", film), unnest="flatten, each:qa")
-    assert (found.guess.reasons["unnest"], found.records) == ("as you say; as you say", 3)
+    assert (found.guess.reasons["unnest"], found.records) == ("as you say", 3)
 
 
 def test_nested_documents_that_are_not_looked_at_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,6 +197,7 @@ def test_a_task_file_with_its_data(tmp_path: Path) -> None:
     file = write(tmp_path / "mine.jsonl", rows())
     found = proposed(write(tmp_path / "task.yaml", task), file)
     assert found.guess.table["source"]["hub"] == "owner/set"
+    assert found.bench == "mine"
     assert found.guess.reasons["question"] == "as the task says; filled in 6 of 6"
     assert found.guess.notes == ["doc_to_choice is decided by utils.choices, which is not run"]
     assert found.mcq == 6
@@ -206,6 +207,7 @@ def test_a_task_file_alone(tmp_path: Path) -> None:
     task = "task: Some Bench\ndataset_path: owner/set\ndoc_to_text: '{{question}}'\ndoc_to_target: answer\n"
     file = write(tmp_path / "task.yaml", task)
     assert [doubt.key for doubt in proposed(file).doubts] == ["options"]
+    assert proposed(file, write(tmp_path / "test.jsonl", rows())).bench == "Some_Bench"
     found = proposed(file, options="choices")
     assert (found.bench, found.records) == ("Some_Bench", 0)
     assert "Not tried on any record." in found.text
@@ -317,6 +319,8 @@ def test_the_command_adds_to_a_study_that_builds(run: Run, study: Study) -> None
     assert "6 items, 6 of them multiple-choice" in out
     code, _, err = run("pool", "add", file, "--study", study.root)
     assert (code, "called 'mine' already" in err) == (2, True)
+    code, out, err = run("pool", "add", file, "--study", study.root / "none")
+    assert (code, out, "so not a study. Cure: benchcheck init" in err) == (2, "", True)
 
 
 def test_what_is_open_ends_the_command_with_what_to_say(run: Run, tmp_path: Path) -> None:

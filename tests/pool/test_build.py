@@ -376,7 +376,7 @@ def bad_studies() -> dict[str, tuple[dict[str, str], list[PoolSource], type[Usag
         '[gold]\nkind = "index"\nfield = "answer"\n'
     )
     return {
-        "no pool": ({}, [], ConfigError, "the config names no benchmark. Cure: add [[pool]]"),
+        "no pool": ({}, [], ConfigError, "the config names no benchmark. Cure: benchcheck pool add FILE --study"),
         "empty": ({"a.jsonl": ""}, [generic("a.jsonl")], InputError, "the file is empty"),
         "one column": ({"a.csv": "question\nq\n"}, [generic("a.csv")], InputError, "one column, 'question'"),
         "binary": ({"a.csv": "\0\1\2"}, [generic("a.csv")], InputError, "a binary file"),

@@ -101,6 +101,13 @@ def test_a_file_that_changed(tmp_path: Path, run: Any) -> None:
     assert "2 faults: a: a.jsonl changed; b: b.jsonl missing" in err
 
 
+def test_strict_names_one_fault(tmp_path: Path, run: Any) -> None:
+    study = studied(tmp_path, lines(4) + lines(4))
+    run("pool", "build", study)
+    code, _, err = run("pool", "check", study, "--strict")
+    assert (code, err) == (1, "benchcheck: 1 fault: a: 4 repeats\n")
+
+
 def test_strict_names_five_faults_of_many(tmp_path: Path, run: Any) -> None:
     study = studied(tmp_path, *(lines(4) + lines(4) for _ in range(3)))
     run("pool", "build", study)

@@ -40,6 +40,9 @@ def many(**parts: Any) -> list[dict[str, Any]]:
         (many(questions={"q1": ASKS}), ["flatten", "each:questions"], 2),
         (many(qa={"question": "Who?"}), [], 2),
         (many(scene=1, frames={"f1": {"qa": [ASKS]}}), [], 2),
+        (many(video="v", annotations={"by": "us", "qa": [ASKS, ASKS]}), ["flatten", "each:annotations.qa"], 4),
+        (many(video="v", annotations={"qa": [ASKS], "more": [ASKS]}), [], 2),
+        ([*many(video="v", annotations={"qa": [ASKS]}), {"video": "w", "annotations": {}}], [], 3),
         ([1, 2], [], 2),
     ],
 )  # fmt: skip

@@ -39,7 +39,8 @@ def test_what_a_task_gives_away() -> None:
     assert task.mapping == {"question": "question", "gold": "answer", "options": "A,B,C"}
     assert task.functions == {"doc_to_visual": "utils.some_doc_to_visual"}
     assert task.notes[0] == "doc_to_visual is decided by utils.some_doc_to_visual, which is not run"
-    assert task.notes[1:] == ["dataset_kwargs.cache_dir = 'some_bench'", "dataset_kwargs.video = True"]
+    where = "dataset_kwargs.cache_dir: lmms-eval keeps the videos in 'some_bench', below its cache"
+    assert task.notes[1:] == [where]
 
 
 def test_functions_are_named_and_never_run(tmp_path: Path) -> None:
@@ -109,7 +110,8 @@ def test_fields_that_the_data_lack_are_guessed() -> None:
         "gold": "answer",
         "options": "const:yes,no",
     }
-    assert task.functions == {"question ('query')": "a field that these data lack"}
+    assert task.functions == {}
+    assert task.notes == ["question: the task names 'query', which these data lack"]
 
 
 def spec_of(task: LmmsTask, **given: str) -> dict[str, Any]:
@@ -142,8 +144,9 @@ def test_a_task_alone_with_what_a_user_says() -> None:
 
 def test_a_task_alone_whose_functions_decide() -> None:
     made = from_task_alone(load("dataset_path: o/b\ndoc_to_text: !function utils.text\n"), {}, "b")
-    assert [(doubt.key, doubt.why.partition(",")[0]) for doubt in made.doubts] == [
-        ("question", "doc_to_text is decided by utils.text"),
-        ("options", "doc_to_text is decided by utils.text"),
-        ("gold", "doc_to_target says nothing of it"),
+    assert [(doubt.key, doubt.why.partition(";")[0]) for doubt in made.doubts] == [
+        ("question", "utils.text (doc_to_text) decides it and is not run"),
+        ("options", "utils.text (doc_to_text) decides it and is not run"),
+        ("gold", "the task does not say"),
     ]
+    assert made.notes == []

@@ -369,6 +369,13 @@ def test_what_is_not_there_says_what_is(tmp_path: Path, pattern: str, message: s
     assert message.format(folder=tmp_path) in str(caught.value)
 
 
+def test_the_folder_one_stands_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "a.csv", "x")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"none.csv: no such file. This folder holds: a.csv"):
+        find_files(Path(), ["none.csv"])
+
+
 def test_a_full_folder_is_not_listed_whole(tmp_path: Path) -> None:
     for number in range(15):
         write(tmp_path, f"{number:02}.csv", "x")

@@ -33,7 +33,9 @@ def pool_add(
         ),
     ] = None,
     header: Annotated[str, typer.Option(metavar="A,B,…", help="Names of the columns of a table without header.")] = "",
-    bench: Annotated[str, typer.Option(metavar="NAME", help="The benchmark's name. \\[default: the file's]")] = "",
+    bench: Annotated[
+        str, typer.Option(metavar="NAME", help="The benchmark's name. \\[default: the task's or the file's]")
+    ] = "",
     spec: Annotated[
         Path | None,
         typer.Option(metavar="OUT.toml", help="The spec to write. \\[default: NAME.toml, in the study if any]"),
@@ -48,8 +50,7 @@ def pool_add(
     from benchcheck.pool.adding import Asked, propose
     from benchcheck.pool.guess import given_mapping
 
-    if spec is not None and spec.suffix != ".toml":
-        raise UsageError(f"--spec {spec}: a spec is known by its suffix. Cure: --spec {spec}.toml")
+    _check_places(study, spec)
     columns = tuple(name.strip() for name in header.split(",")) if header else ()
     found = propose(Asked(files=tuple(files), given=given_mapping(mapping or []), bench=bench, header=columns))
     path = spec or (study or Path()) / f"{found.bench}.toml"
@@ -67,6 +68,16 @@ def pool_add(
         raise UsageError(f"{found.examples[code]}: {code}. No item of the sample can be screened. Cure: --map …")
     if not as_json:
         _next(found, study, path, written)
+
+
+def _check_places(study: Path | None, spec: Path | None) -> None:
+    """Refuse a study that is none, and a spec without its suffix, before anything is read."""
+    from benchcheck.study import Study
+
+    if study is not None:
+        Study.open(study)
+    if spec is not None and spec.suffix != ".toml":
+        raise UsageError(f"--spec {spec}: a spec is known by its suffix. Cure: --spec {spec}.toml")
 
 
 def _write(found: "Proposal", study: Path | None, path: Path, force: bool, ask: bool) -> bool:

@@ -13,7 +13,7 @@ __all__ = ["benchmarks"]
 
 @app.command(rich_help_panel=MAKING)
 def benchmarks(
-    name: Annotated[str, typer.Argument(help="One benchmark's spec, to see it in full.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One spec, to see it in full.", show_default=False)] = "",
     checked: Annotated[
         str, typer.Option(help="Those of one level: real files, survey or fields only.", show_default=False)
     ] = "",

@@ -37,7 +37,7 @@ def pool_build(
     for text in summary.warnings:
         warn(text)
     print(f"{summary.rows} items, {summary.mcq} of them multiple-choice")
-    note(f"Next: benchcheck frames extract {study}, then benchcheck screen {study}")
+    note(f"Next: benchcheck pool check {study}, then benchcheck frames extract {study}")
 
 
 @pool_app.command("check")
@@ -69,7 +69,8 @@ def pool_check(
         note(f"{as_json} written")
     if strict and check.faults:
         more = "; …" if len(check.faults) > 5 else ""
-        raise RunError(f"{len(check.faults)} faults: {'; '.join(check.faults[:5])}{more}")
+        faults = "1 fault" if len(check.faults) == 1 else f"{len(check.faults)} faults"
+        raise RunError(f"{faults}: {'; '.join(check.faults[:5])}{more}")
 
 
 @contextlib.contextmanager

@@ -76,16 +76,21 @@ def _cell(key: str, part: dict[str, Any]) -> str:
     """What was found for a key: of options and gold the fields that they are read from."""
     if key == "options.kind":
         fields = part.get("fields") or part.get("values") or part.get("others")
-        return part.get("field") or (_shown(fields) if fields else "in the question")
+        return part.get("field") or (_columns(fields) if fields else "in the question")
     if key == "gold.kind":
         return str(part.get("field", part["kind"])) + (f", text {part['text']}" if "text" in part else "")
     return _shown(part[key.rpartition(".")[2]])
 
 
+def _columns(names: list[str]) -> str:
+    """Columns in a cell; of many the first and the last."""
+    return ", ".join(names) if len(names) < 5 else f"{names[0]}, {names[1]} … {names[-1]}"
+
+
 def _shown(value: Any) -> str:
-    """A value of the spec in a cell; of many columns the first and the last."""
+    """A value of the spec in a cell."""
     if isinstance(value, list):
-        return ", ".join(value) if len(value) < 4 else f"{value[0]}, {value[1]} … {value[-1]}"
+        return ", ".join(value)
     return ", ".join(f"{key} = {part}" for key, part in value.items()) if isinstance(value, dict) else str(value)
 
 
@@ -127,7 +132,7 @@ def _summary(found: Proposal) -> Iterator[RenderableType]:
     kept = found.records - found.mcq
     yield Text.assemble((f"{found.mcq:,} of {found.records:,} can be screened", "bold"), f"; options: {options}")
     if kept:
-        yield Text(f"{kept:,} are kept as open: never asked, never dropped", "yellow")
+        yield Text(f"{kept:,} {'is' if kept == 1 else 'are'} kept as open: never asked, never dropped", "yellow")
     if not found.issues:
         return
     table = Table.grid(padding=(0, 2))

@@ -61,7 +61,8 @@ def init(
         videos=str(videos.absolute()) if videos else "videos",
         models=pinned(EMBEDDED) if embedded else QWEN3_VL,
     )
-    print(f"{made.root / 'benchcheck.toml'} written. Next: benchcheck pool build {study}")
+    then = f"pool build {study}" if pool else f"pool add FILE --study {study}"
+    print(f"{made.root / 'benchcheck.toml'} written. Next: benchcheck {then}")
 
 
 @frames_app.command("extract")

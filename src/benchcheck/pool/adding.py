@@ -86,7 +86,7 @@ def propose(asked: Asked) -> Proposal:
     sample = Sample([record.values for record in records])
     said = of_task(task, sample) if task else {}
     given = said | {key: value for key, value in asked.given.items() if key != "unnest"}
-    bench = _bench(asked, _named_by(files))
+    bench = _bench(asked, (task.name if task else "") or _named_by(files))
     made = guess(sample, given, bench, steps)
     _complete(made, layout.reader, layout.header, files)
     if task:

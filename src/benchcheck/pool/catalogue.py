@@ -102,7 +102,7 @@ def pool_entry(spec: Spec) -> str:
     else:
         lines.append(f"files = {files} # where you put them")
     if source.hub and not source.revision:
-        lines.append('# or from the hub, without files: revision = "the dataset\'s commit, 40 hex digits"')
+        lines.append('# or from the hub, without files: revision = "<commit>" # 40 hex digits')
     if spec.join:
         beside = spec.join.file.rpartition("/")[2]
         lines.append(f'# join = "annotations/{beside}" # only where it does not lie beside the first file')

@@ -59,7 +59,7 @@ def declared(study: Study) -> list[Declared]:
     """
     found: dict[str, Declared] = {}
     if not study.config.pool:
-        cure = 'add [[pool]] with spec = "generic" and files = ["items.jsonl"] to benchcheck.toml'
+        cure = f"benchcheck pool add FILE --study {study.root}, or a [[pool]] entry by hand (docs/pool.md)"
         raise ConfigError(f"{study.root}: the config names no benchmark. Cure: {cure}")
     for source in study.config.pool:
         spec = load_spec(source.spec, study.root)

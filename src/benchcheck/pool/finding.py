@@ -95,4 +95,5 @@ def _contents(folder: Path) -> str:
             f"There is no folder {folder} either" if not glob.has_magic(str(folder)) else "The pattern matches nothing"
         )
     names = (path.name + "/" * path.is_dir() for path in folder.iterdir() if not path.name.startswith("."))
-    return f"{folder} holds: {listed(names)}" if any(folder.iterdir()) else f"{folder} is empty"
+    shown = "This folder" if folder == Path() else folder
+    return f"{shown} holds: {listed(names)}" if any(folder.iterdir()) else f"{shown} is empty"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from benchcheck.pool.fields import text_of
+from benchcheck.pool.fields import ABSENT, find, text_of
 from benchcheck.pool.guess_gold import is_gold_name
 from benchcheck.pool.guess_names import CATEGORY, ID, QUESTION, VIDEO, Found, named, placed
 from benchcheck.pool.nesting import unnest
@@ -101,7 +101,8 @@ def _below(nodes: Sequence[Mapping[str, Any]]) -> Found | None:
     children = [key for key in leading if _are_records(own[0][key])]
     if children:
         return _child(own, next((key for key in children if _everywhere(own, key)), children[0]))
-    return _split(own, leading)
+    deep = _deep(own, leading[0]) if len(leading) == 1 else ""
+    return _child(own, deep) if deep else _split(own, leading)
 
 
 def _keyed(nodes: Sequence[Mapping[str, Any]], key: str) -> Found | None:
@@ -112,7 +113,15 @@ def _keyed(nodes: Sequence[Mapping[str, Any]], key: str) -> Found | None:
 
 
 def _everywhere(nodes: Sequence[Mapping[str, Any]], key: str) -> bool:
-    return all(key in node for node in nodes)
+    return all(find(node, key) is not ABSENT for node in nodes)
+
+
+def _deep(nodes: Sequence[Mapping[str, Any]], key: str) -> str:
+    """The path to the one list of records in a dict that every node has, such as `annotations.qa`; empty if none."""
+    inner = nodes[0][key]
+    lists = [name for name, part in inner.items() if isinstance(part, list)] if isinstance(inner, Mapping) else []
+    path = f"{key}.{lists[0]}" if len(lists) == 1 and _are_records(inner[lists[0]]) else ""
+    return path if path and all(isinstance(find(node, path), list) for node in nodes) else ""
 
 
 def _child(nodes: Sequence[Mapping[str, Any]], key: str) -> Found:

@@ -1,6 +1,7 @@
 """Specs from lmms-eval's task files: what they give away, with data beside them or alone. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from benchcheck.pool.guess import Guess
 from benchcheck.pool.guess_names import Doubt, Sample
@@ -18,7 +19,7 @@ def of_task(task: LmmsTask, sample: Sample) -> dict[str, str]:
         if value.startswith("const:") or all(sample.has(name) for name in value.split(",")):
             found[key] = value
         else:
-            task.functions[f"{key} ({value!r})"] = "a field that these data lack"
+            task.lacking[key] = value
     return found
 
 
@@ -39,10 +40,7 @@ def from_task_alone(task: LmmsTask, given: Mapping[str, str], bench: str) -> Gue
         if key in mapping:
             _put_untried(made, key, mapping[key], "as you say" if key in given else "as the task says; not tried")
         else:
-            decided = next((name for name in _DECIDES[key] if name in task.functions), _DECIDES[key][0])
-            by = f"is decided by {task.functions[decided]}" if decided in task.functions else "says nothing of it"
-            why = f"{decided} {by}, and no function is ever run; with a data file beside the task it is guessed"
-            made.doubts.append(Doubt(key, why, ()))
+            made.doubts.append(Doubt(key, _who_decides(task, key), ()))
     for key in ("id", "category", "duration", "subtitles", "group"):
         if given.get(key):
             made.put(key, given[key], "as you say")
@@ -51,8 +49,17 @@ def from_task_alone(task: LmmsTask, given: Mapping[str, str], bench: str) -> Gue
     for key in ("start", "end", "window"):
         if given.get(key):
             made.put(f"video.{key}", given[key], "as you say")
-    note_task(made, task)
+    told = {name for doubt in made.doubts for name in _DECIDES[doubt.key]}
+    note_task(made, replace(task, functions={key: by for key, by in task.functions.items() if key not in told}))
     return made
+
+
+def _who_decides(task: LmmsTask, key: str) -> str:
+    """Why a task does not give a part away, and what helps."""
+    decided = next((name for name in _DECIDES[key] if name in task.functions), "")
+    if not decided:
+        return "the task does not say; with a data file beside it, it is guessed"
+    return f"{task.functions[decided]} ({decided}) decides it and is not run; with a data file it is guessed"
 
 
 def _put_untried(made: Guess, key: str, value: str, reason: str) -> None:

@@ -42,6 +42,8 @@ class LmmsTask:
     mapping: dict[str, str] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
     arguments: dict[str, Any] = field(default_factory=dict)
+    lacking: dict[str, str] = field(default_factory=dict)
+    """What the task names and the data beside it do not have."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -52,7 +54,9 @@ class LmmsTask:
     def notes(self) -> list[str]:
         """What a user should know of it, a line each."""
         said = [f"{key} is decided by {name}, which is not run" for key, name in self.functions.items()]
-        said += [f"dataset_kwargs.{key} = {value!r}" for key, value in self.arguments.items() if key != "token"]
+        said += [f"{key}: the task names {value!r}, which these data lack" for key, value in self.lacking.items()]
+        if folder := self.arguments.get("cache_dir"):
+            said.append(f"dataset_kwargs.cache_dir: lmms-eval keeps the videos in {str(folder)!r}, below its cache")
         return said
 
 
