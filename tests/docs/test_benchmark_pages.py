@@ -30,6 +30,17 @@ def test_a_page_is_as_the_script_would_write_it(page: str) -> None:
     assert is_so, f"{page} is not what the specs say. Cure: python scripts/benchmark_pages.py"
 
 
+def test_the_readme_counts_the_specs() -> None:
+    levels = [load_spec(name).source.checked for name in NAMES]
+    real, survey, fields = (levels.count(level) for level in MARKS)
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{len(NAMES)} forms of published video benchmarks ship a spec" in text
+    assert f"checked: {real} on the published files" in text
+    assert f"{survey} by another program" in text
+    assert f"{fields} are written from field names" in text
+    assert f"- {len(NAMES)} specs of published video benchmarks" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
 def test_a_page_without_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="the marks 0 times"):
         script()._with_table("no marks", [])

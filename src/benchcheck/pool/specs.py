@@ -280,7 +280,7 @@ def load_spec(name: str, folder: Path = Path()) -> Spec:
             close = " or ".join(map(repr, difflib.get_close_matches(name, spec_names(), 3)))
             hint = f" Did you mean {close}?" if close else ""
             raise SpecError(
-                f"no spec is called {name!r}.{hint} Allowed: one of the {len(spec_names())} that benchcheck benchmarks "
-                "lists, or the path of a .toml file"
+                f"no spec is called {name!r}.{hint} Allowed: one of the {len(spec_names()) - 1} that "
+                "benchcheck benchmarks lists, or the path of a .toml file"
             )
     return from_table(Spec, read_toml(path, SpecError), str(path), SpecError)
