@@ -285,6 +285,53 @@ def test_folders_and_archives_are_files_of_a_benchmark(make_study: MakeStudy, tm
     assert set(json.loads(archive_["files"])) == {"parts.zip"}
 
 
+def test_the_pool_of_the_build_before_is_no_annotation_file(make_study: MakeStudy, tmp_path: Path) -> None:
+    write_rows(tmp_path / "a.jsonl", row(0), row(1))
+    study = make_study(generic(".", "mine"))
+    build_pool(study)
+    before = study.pool_file.read_bytes()
+    with pytest.raises(InputError, match=r"pool_items_base\.parquet: written by `pool build`, no annotation file"):
+        build_pool(study)
+    assert study.pool_file.read_bytes() == before
+
+
+@pytest.mark.parametrize("change", ["grows", "is another one", "goes"])
+def test_a_file_that_changes_while_it_is_read_is_refused(make_study: MakeStudy, tmp_path: Path, change: str) -> None:
+    for name in ("a.jsonl", "b.jsonl", "other"):
+        write_rows(tmp_path / name, row(0), row(1))
+
+    def touched(bench: str, _: int) -> None:
+        """Change the first benchmark's file while the second one's is read."""
+        if bench == "b" and change == "grows":
+            with (tmp_path / "a.jsonl").open("a") as file:
+                file.write(json.dumps(row(2)) + "\n")
+        elif bench == "b" and change == "is another one":
+            (tmp_path / "other").replace(tmp_path / "a.jsonl")
+        elif bench == "b":
+            (tmp_path / "a.jsonl").unlink()
+
+    study = make_study(generic("a.jsonl"), generic("b.jsonl"))
+    with pytest.raises(InputError, match=r"a\.jsonl: changed while it was read\. Cure: let it be"):
+        build_pool(study, progress=touched)
+    assert not study.pool_file.exists()
+    assert not study.manifest_file.exists()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        PoolSource(spec="generic", files=("~nobody-9/a.jsonl",), bench="mine"),
+        PoolSource(spec="generic", files=("a.jsonl",), errata="~nobody-9/wrong.csv"),
+        PoolSource(spec="~nobody-9/mine.toml", files=("a.jsonl",)),
+    ],
+    ids=["files", "errata", "spec"],
+)
+def test_the_home_of_nobody_is_one_line(make_study: MakeStudy, tmp_path: Path, entry: PoolSource) -> None:
+    write_rows(tmp_path / "a.jsonl", row(0))
+    with pytest.raises(UsageError, match=r"~nobody-9/.*: there is no such user\. Cure: write the whole path"):
+        build_pool(make_study(entry))
+
+
 def test_building_again_with_another_benchmark_keeps_all_ids(make_study: MakeStudy, tmp_path: Path) -> None:
     write_rows(tmp_path / "one.jsonl", row(0), row(1))
     write_rows(tmp_path / "two.jsonl", row(0))

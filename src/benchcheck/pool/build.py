@@ -1,7 +1,7 @@
 """The pool: every benchmark of a study's config as one Parquet file, and a manifest of what is in it (protocol 6)."""
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,11 +53,12 @@ def build_pool(
     if study.pool_is_given:
         raise UsageError(f"{study.pool_file}: this pool is given by POOL_BASE and never written. Cure: unset POOL_BASE")
     benches = declared(study)
+    stamps = {path: _stamp(path) for one in benches for path in one.paths}
     summaries = [one.summary(study.root) for one in benches]
     before = _digests(study)
     with Crew(workers) as crew, publish(study.manifest_file) as manifest:
         build = _Build(benches, summaries, crew, progress)
-        study.write_tables(build.tables(accept_drift, manifest))
+        study.write_tables(_unchanged(build.tables(accept_drift, manifest), stamps))
     return PoolSummary(tuple(summaries), _changed(before, _digests(study)))
 
 
@@ -101,6 +102,27 @@ class _Build:
         summary.missing_errata = tuple(key for key in spec.errata if key not in summary.errata)
         _check_usable(one, summary)
         summary.drift = drift_of(spec.expect, summary)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What tells whether a file was written or replaced; nothing where it cannot be looked at."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _unchanged(tables: "Iterator[pa.Table]", stamps: Mapping[Path, tuple[int, ...]]) -> "Iterator[pa.Table]":
+    """Yield tables, and refuse files that changed meanwhile: a part of the items, and the SHA-256, would be of others.
+
+    Raises:
+        InputError: names one.
+    """
+    yield from tables
+    for path, stamp in stamps.items():
+        if _stamp(path) != stamp:
+            raise InputError(f"{path}: changed while it was read. Cure: let it be, and run the same command again")
 
 
 def _check_usable(one: Declared, summary: BenchSummary) -> None:

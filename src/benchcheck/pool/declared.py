@@ -2,12 +2,13 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchcheck.config import BENCH_NAME, PoolSource
 from benchcheck.errors import ConfigError, InputError
+from benchcheck.pool.finding import located
 from benchcheck.pool.hub import fetch
 from benchcheck.pool.readers import Layout, find_files, read_records
 from benchcheck.pool.specs import Join, Spec, load_spec
@@ -25,6 +26,12 @@ class Declared:
     source: PoolSource
     files: tuple[Path, ...]
 
+    @property
+    def paths(self) -> list[Path]:
+        """Its files and the second ones beside them, each once."""
+        joined = map(self.spec.join.beside, self.files) if self.spec.join else ()
+        return list(dict.fromkeys((*self.files, *filter(Path.is_file, joined))))
+
     def summary(self, root: Path) -> BenchSummary:
         """Return an empty summary with where the benchmark comes from.
 
@@ -36,8 +43,6 @@ class Declared:
         if not self.source.files:
             place, version = origin.hub, self.source.revision or origin.revision
         source = f"{place}@{version}" if place and version else place
-        joined = map(self.spec.join.beside, self.files) if self.spec.join else ()
-        paths = dict.fromkeys((*self.files, *filter(Path.is_file, joined)))
         return BenchSummary(
             bench=self.spec.bench,
             spec=self.source.spec,
@@ -45,7 +50,7 @@ class Declared:
             licence=origin.licence,
             redistributable=origin.redistributable,
             checked=origin.checked,
-            files={_shown(path, root, version): _sha256(path) for path in paths},
+            files={_shown(path, root, version): _sha256(path) for path in self.paths},
         )
 
 
@@ -73,6 +78,7 @@ def declared(study: Study) -> list[Declared]:
             spec, bench=bench, join=_join(spec, source, study.root), errata=_errata(spec, source, study.root)
         )
         found[bench] = Declared(spec, source, tuple(_files(spec, source, study.root)))
+        _refuse_own(found[bench].files, study)
     return list(found.values())
 
 
@@ -128,6 +134,15 @@ def _files(spec: Spec, source: PoolSource, root: Path) -> list[Path]:
     return found
 
 
+def _refuse_own(files: Iterable[Path], study: Study) -> None:
+    """Refuse what a build wrote: `files = ["."]` would take the pool of the one before for annotations."""
+    own = {study.pool_file.resolve(), study.manifest_file.resolve()}
+    for path in files:
+        if path.resolve() in own:
+            cure = "keep the annotation files in a folder of their own, or name each of them"
+            raise InputError(f"{path}: written by `pool build`, no annotation file. Cure: {cure}")
+
+
 def _where_from(spec: Spec) -> str:
     """Where a spec says that its files are, for a message."""
     origin = spec.source
@@ -138,7 +153,7 @@ def _where_from(spec: Spec) -> str:
 def _own_files(source: PoolSource, root: Path) -> Iterator[Path]:
     """The files that an entry names and a user may edit; those of the hub cannot change."""
     yield from find_files(root, source.files)
-    yield from (root / Path(name).expanduser() for name in (source.errata, source.join) if name)
+    yield from (located(root, name) for name in (source.errata, source.join) if name)
 
 
 def _join(spec: Spec, source: PoolSource, root: Path) -> Join | None:
@@ -150,7 +165,7 @@ def _join(spec: Spec, source: PoolSource, root: Path) -> Join | None:
             f"{_named(source)}: join = {source.join!r}, but spec {source.spec!r} joins no second file. Cure: leave out "
             "join, or declare [join] in the spec (docs/pool.md)"
         )
-    path = (root / Path(source.join).expanduser()).absolute()
+    path = located(root, source.join).absolute()
     if not path.is_file():
         raise InputError(f"{path}: no such file. Cure: mend join in the [[pool]] entry of {_named(source)}")
     return dataclasses.replace(spec.join, file=str(path))
@@ -164,7 +179,7 @@ def _errata(spec: Spec, source: PoolSource, root: Path) -> dict[str, str]:
     """
     own: dict[str, str] = {}
     if source.errata:
-        path = root / Path(source.errata).expanduser()
+        path = located(root, source.errata)
         for record in read_records(path, Layout("csv")):
             row = [str(record.values.get(name, "")).strip() for name in ("id", "reason")]
             if not all(row):

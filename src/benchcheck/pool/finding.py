@@ -8,7 +8,19 @@ from pathlib import Path
 from benchcheck.errors import InputError
 from benchcheck.pool.sources import READABLE, listed, wanted
 
-__all__ = ["below", "find_files", "names_below"]
+__all__ = ["below", "find_files", "located", "names_below"]
+
+
+def located(folder: Path, name: str) -> Path:
+    """Return a path that a config names, relative to `folder`; `~` is the home of the user.
+
+    Raises:
+        InputError: it begins with `~` and a name that no user has.
+    """
+    try:
+        return folder / Path(name).expanduser()
+    except RuntimeError:
+        raise InputError(f"{name}: there is no such user. Cure: write the whole path") from None
 
 
 def find_files(folder: Path, patterns: Sequence[str], members: Sequence[str] = ()) -> list[Path]:
@@ -21,12 +33,12 @@ def find_files(folder: Path, patterns: Sequence[str], members: Sequence[str] = (
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
-        path = folder / Path(pattern).expanduser()
+        path = located(folder, pattern)
         try:
             if path.is_dir():
                 matches = below(path, members)
             else:
-                matches = [path] if path.is_file() else _matches(folder, str(Path(pattern).expanduser()))
+                matches = [path] if path.is_file() else _matches(folder, str(located(Path(), pattern)))
         except OSError as reason:
             raise InputError(f"{path}: not readable: {reason.strerror}. Cure: check the path") from None
         if not matches:

@@ -13,6 +13,7 @@ from typing import Any
 from benchcheck.config import BENCH_NAME, COMMIT, from_table, read_toml
 from benchcheck.errors import SpecError
 from benchcheck.pool.fields import named, needed
+from benchcheck.pool.finding import located
 from benchcheck.pool.gold import Gold
 from benchcheck.pool.leaks import check_leaks
 from benchcheck.pool.nesting import check_step
@@ -273,7 +274,7 @@ def load_spec(name: str, folder: Path = Path()) -> Spec:
         SpecError: no such spec, an unknown key, a wrong type or value; one line with the file.
     """
     if name.endswith(".toml") or "/" in name:
-        path = folder / Path(name).expanduser()
+        path = located(folder, name)
     else:
         path = _SHIPPED / f"{name}.toml"
         if not path.is_file():
