@@ -127,6 +127,31 @@ def test_texts_split_at_line_breaks_go_back(tmp_path: Path) -> None:
     assert found.mcq == 6
 
 
+def test_a_question_that_tells_the_answer_is_doubted_unless_it_is_the_users(tmp_path: Path) -> None:
+    records = rows()
+    for record in records:
+        record["question"] += f" Answer: {TEXTS[record['answer']]}"
+    file = write(tmp_path / "mine.json", records)
+    (doubt,) = proposed(file).doubts
+    assert doubt.key == "question"
+    assert doubt.why == "it holds the words of the right option, and of no other, in 6 of 6 items"
+    said = proposed(file, question="question")
+    assert (said.doubts, said.mcq, said.issues["answer_in_question"]) == ([], 6, 6)
+
+
+def test_one_place_that_is_always_right_is_noted(tmp_path: Path) -> None:
+    records = [{**record, "answer": "B"} for record in rows(20)]
+    notes = proposed(write(tmp_path / "mine.json", records)).guess.notes
+    assert notes == ["B is right in all 20 items. Cure: shuffle = true below [options] draws an order for each"]
+    assert proposed(write(tmp_path / "few.json", records[1:])).guess.notes == []
+    pairs = [{"question": f"What is at place {n}?", "video": "v", "correct_answer": f"x {n}"} for n in range(20)]
+    for number, record in enumerate(pairs):
+        record |= {"wrong_answer_1": f"y {number}", "wrong_answer_2": f"z {number}"}
+    found = proposed(write(tmp_path / "pairs.json", pairs))
+    assert found.guess.table["options"]["shuffle"] is True
+    assert found.guess.notes == []
+
+
 def test_nested_documents(tmp_path: Path) -> None:
     film = [{"film": "f", "video_path": "f.mp4", "qa": rows(2)}, {"film": "g", "video_path": "g.mp4", "qa": rows(1)}]
     found = proposed(write(tmp_path / "mine.json", film))

@@ -609,3 +609,8 @@ def test_a_table_of_vlmevalkit() -> None:
     assert made.table["options"] == {"kind": "list", "field": "candidates"}
     made = of(index=str, video="x", answer=letter, **columns("A B C D"))
     assert made.table["options"] == {"kind": "columns", "fields": ["A", "B", "C", "D"]}
+
+
+def test_a_reason_that_asks_is_no_question() -> None:
+    given = [{"explanation": f"Because of what? {number}?", "answer": letter(number)} for number in range(8)]
+    assert find_question(Sample(given)) is None

@@ -13,6 +13,7 @@ from benchcheck.files import publish
 from benchcheck.pool.declared import bench_of
 from benchcheck.pool.guess import Guess, guess
 from benchcheck.pool.guess_names import Doubt, Sample
+from benchcheck.pool.items import Item
 from benchcheck.pool.lmms_spec import from_task_alone, note_task, of_task
 from benchcheck.pool.lmms_task import LmmsTask, load_task
 from benchcheck.pool.mapping import CheckedItem, checked_items
@@ -20,6 +21,7 @@ from benchcheck.pool.readers import Record, find_files
 from benchcheck.pool.samples import layout_of, read_sample
 from benchcheck.pool.spec_text import in_order, pool_entry, spec_text
 from benchcheck.pool.specs import Spec
+from benchcheck.screen.prompts import LETTERS
 from benchcheck.study import CONFIG_NAME
 
 __all__ = ["Asked", "Proposal", "add_to_study", "check_free", "propose", "with_entry", "write_spec"]
@@ -29,6 +31,8 @@ _PLAIN_NAMES = frozenset({
     *("items", "mc", "all", "main", "index", "test_qa", "val_qa", "qa_val", "qa_test", "mcq", "real_mc", "test_mc"),
 })  # fmt: skip
 """Names of files that name no benchmark: the folder's name goes before them."""
+_ENOUGH = 20
+"""Items from which on a place that is always right says something: by chance of four options, 1 in 4^19."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +97,7 @@ def propose(asked: Asked) -> Proposal:
         note_task(made, task)
         _task_said(made, set(said) - set(asked.given))
     found = Proposal(bench, files, made, len(records), whole)
-    return found if made.doubts else _tried(found, records)
+    return found if made.doubts else _tried(found, records, "question" in given)
 
 
 def _complete(made: Guess, reader: str, header: Sequence[str], files: Sequence[Path]) -> None:
@@ -122,7 +126,7 @@ def _untried(found: Proposal) -> Proposal:
     return found
 
 
-def _tried(found: Proposal, records: Sequence[Record]) -> Proposal:
+def _tried(found: Proposal, records: Sequence[Record], question_given: bool = False) -> Proposal:
     """Turn the sample into items with the guessed spec."""
     found.spec, items = _items(found.guess, records)
     split = sum("options_split" in checked.item.issues for checked in items)
@@ -136,9 +140,25 @@ def _tried(found: Proposal, records: Sequence[Record]) -> Proposal:
         found.issues.update(checked.item.issues)
         for issue in checked.issues:
             found.examples.setdefault(issue.code, f"{checked.record.place}: {issue.detail}")
+    _judge(found, [checked.item for checked in items if checked.item.format == "mcq"], question_given)
     found.shown = _telling(items)
     found.text = _text(found)
     return found
+
+
+def _judge(found: Proposal, items: Sequence[Item], question_given: bool) -> None:
+    """Say what only the items show: a question that tells the answer, and a right option that is always in one place.
+
+    The user's own word on the question is not doubted. Of real questions few do: 12 of NExT-QA's 8,564.
+    """
+    telling, places = found.issues["answer_in_question"], {item.gold for item in items}
+    if not question_given and 2 * telling > len(items):
+        why = f"it holds the words of the right option, and of no other, in {telling:,} of {len(items):,} items"
+        found.guess.doubts.append(Doubt("question", why, ()))
+    if len(places) == 1 and len(items) >= _ENOUGH and not found.guess.table["options"].get("shuffle"):
+        letter = LETTERS[items[0].gold or 0]
+        cure = "shuffle = true below [options] draws an order for each"
+        found.guess.notes.append(f"{letter} is right in all {len(items):,} items. Cure: {cure}")
 
 
 def _items(made: Guess, records: Sequence[Record]) -> tuple[Spec, list[CheckedItem]]:

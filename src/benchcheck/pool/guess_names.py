@@ -170,7 +170,8 @@ def find_question(sample: Sample) -> Found | Doubt | None:
     texts = [(rank, name) for rank, name in named(sample.names, QUESTION, _QUESTION_LIKE) if _is_text(sample, name)]
     best = [name for rank, name in texts if rank == texts[0][0]]
     if not best:
-        best = [name for name in sample.names if placed(_asks(sample, name), len(sample.filled(name)))]
+        free = [name for name in sample.names if not _LEAK.search(plain(name))]
+        best = [name for name in free if placed(_asks(sample, name), len(sample.filled(name)))]
     if len(best) > 1:
         return Doubt("question", f"{' and '.join(map(repr, best))} look alike", tuple(best))
     if not best:
