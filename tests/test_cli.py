@@ -244,7 +244,6 @@ def test_benchmarks_refuses_in_one_line(run: Run, arguments: tuple[str, ...], wo
         (("screen", "STUDY", "--workers", "-1"), "--workers"),
         (("screen", "STUDY", "--workers", "two"), "--workers"),
         (("plan",), "Missing argument"),
-        (("pool",), "Missing command"),
         (("plan", "STUDY", "--colour"), "--colour"),
         (("work", "STUDY", "--step", "1", "--task", "2", "--tasks", "2"), "--task 2 and --tasks 2 go together"),
         (("work", "STUDY", "--step", "1", "--task", "3"), "--task 3 and --tasks 0 go together"),
@@ -266,6 +265,20 @@ def test_wrong_use_is_exit_code_2(run: Run, study: Path, arguments: tuple[str, .
     assert words in err
     assert err.startswith("benchcheck: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("group", "names"), [("pool", ["add", "build", "check"]), ("frames", ["extract"]), ("controls", ["make"])]
+)
+def test_a_group_of_commands_alone_shows_them(run: Run, group: str, names: list[str]) -> None:
+    """In the order in which a study meets them; it is wrong use all the same."""
+    code, out, err = run(group)
+    assert (code, err) == (2, "")
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("│ ") and line[2].islower()] == names
+
+
+def test_a_question_keeps_its_mark(run: Run) -> None:
+    assert "Did you mean 'benchmarks'? See benchcheck --help" in run("benchmark")[2]
 
 
 def test_a_step_that_the_study_has_not(run: Run, study: Path) -> None:

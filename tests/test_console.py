@@ -51,7 +51,10 @@ def test_nothing_is_cut_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPat
     table = console.columns("benchmark", "items")
     table.add_row("a" * 64, "1,234,567")
     console.tell(table)
-    assert "a" * 64 + "  1,234,567" in screen.getvalue()
+    table.add_row("b", "-")
+    console.tell(table)
+    assert "a" * 64 + "  1,234,567\n" in screen.getvalue()
+    assert not any(line.endswith(" ") for line in screen.getvalue().splitlines())
 
 
 def test_a_bar_shows_what_is_done_the_rate_and_the_errors(terminal: io.StringIO) -> None:

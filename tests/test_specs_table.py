@@ -68,3 +68,12 @@ def test_one_spec_in_full() -> None:
     other = "\n".join(line for part in spec_shown(load_spec("nextqa_val")) for line in drawn(part, 1000))
     assert "4,996 items, 4,996 of them multiple-choice" in other
     assert "MIT; may be passed on" in other
+    both = "\n".join(line for part in spec_shown(load_spec("videomme_v2")) for line in drawn(part, 1000))
+    assert both.count("passed on") == 1
+
+
+def test_the_spec_of_ones_own_file_says_nothing_of_terms() -> None:
+    text = "\n".join(line for part in spec_shown(load_spec("generic")) for line in drawn(part, 1000))
+    assert "licence" not in text
+    assert "checked" not in text
+    assert 'files = ["annotations/items.jsonl"]' in text

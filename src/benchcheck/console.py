@@ -67,12 +67,16 @@ _err = Console(stderr=True, highlight=False)
 
 def tell(what: object) -> None:
     """Print a line or a table; text in square brackets is text, and nothing is cut."""
-    if not _out.is_terminal:
-        _out.width = _WIDE
     if isinstance(what, str):
         _lines(_out, what, None)
-    else:
+    elif _out.is_terminal:
         _out.print(what)
+    else:
+        # Blanks that fill the last column up would make rows of the longest one's length.
+        _out.width = _WIDE
+        with _out.capture() as shown:
+            _out.print(what)
+        _out.file.writelines(f"{line.rstrip()}\n" for line in shown.get().splitlines())
 
 
 def terminal_width() -> int:

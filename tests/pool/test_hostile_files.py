@@ -59,6 +59,7 @@ NO_ANNOTATIONS: list[tuple[bytes, str]] = [
     (gzip.compress(b"x", mtime=0), "a gzip archive. Cure: name it .gz behind its suffix"),
     (b"PK\x03\x04rest", "a zip archive"),
     (b"\x80\x04\x95", "a Python pickle. Cure: save it as JSON lines"),
+    (b"\x7fELF\2\1\1" + bytes(9) + b"\3\0\x3e\0\1\0\0\0\x30", "a binary file"),
     ("q,a\n".encode("utf-16"), "UTF-16 text. Cure: save it as UTF-8"),
     ("question,answer\n".encode("utf-16-le"), "UTF-16 text. Cure: save it as UTF-8"),
     (b"\x00\x01\x02\x03", "a binary file (a NUL byte at 0). Allowed: UTF-8 text"),

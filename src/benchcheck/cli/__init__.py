@@ -36,7 +36,10 @@ def main() -> None:
     except BenchcheckError as reason:
         _fail(str(reason), reason.exit_code)
     except TyperException as reason:
-        _fail(f"{reason.format_message().rstrip('.?')}. See benchcheck --help, or --help of the command", 2)
+        what = reason.format_message().rstrip(".")
+        if not what:  # a group of commands without one of them: its help was printed
+            sys.exit(2)
+        _fail(f"{what}{'' if what.endswith('?') else '.'} See benchcheck --help, or --help of the command", 2)
     except KeyboardInterrupt:
         code = 130
     except (OSError, RuntimeError) as reason:

@@ -30,6 +30,7 @@ __all__ = [
     "GpuMemory",
     "Gpus",
     "InFlight",
+    "InOrder",
     "MaxSequences",
     "OneStep",
     "Pilot",
@@ -50,6 +51,7 @@ __all__ = [
 
 _ORDER = (
     *("init", "pool", "frames", "benchmarks"),
+    *("add", "build", "check"),
     *("doctor", "plan", "screen", "status", "reread"),
     *("assemble", "report"),
     *("demo", "controls"),
@@ -57,7 +59,7 @@ _ORDER = (
 )
 
 
-class _InOrder(TyperGroup):
+class InOrder(TyperGroup):
     """Lists the commands as a study meets them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -66,7 +68,7 @@ class _InOrder(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_InOrder,
+    cls=InOrder,
     help="Find the items of a video benchmark that can be answered without watching.",
     epilog="To see it work on your CPU: benchcheck demo",
     pretty_exceptions_enable=False,

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from benchcheck.cli.options import MAKING, StudyFolder, app
+from benchcheck.cli.options import MAKING, InOrder, StudyFolder, app
 from benchcheck.errors import RunError
 
 __all__ = ["pool_app", "pool_build", "pool_check"]
 
-pool_app = typer.Typer(help="Annotation files become items.")
+pool_app = typer.Typer(cls=InOrder, help="Annotation files become items.", no_args_is_help=True)
 app.add_typer(pool_app, name="pool", rich_help_panel=MAKING)
 
 

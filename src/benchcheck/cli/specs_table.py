@@ -7,7 +7,7 @@ from rich.table import Table
 
 from benchcheck.console import terminal_width
 from benchcheck.pool.catalogue import MARKS, UNKNOWN, counted, pool_entry, standing, where_from
-from benchcheck.pool.specs import CHECKED, Spec
+from benchcheck.pool.specs import CHECKED, Source, Spec
 
 __all__ = ["spec_shown", "specs_shown", "specs_table"]
 
@@ -93,10 +93,18 @@ def _lines(spec: Spec) -> Iterator[tuple[str, str]]:
         yield "" if number else "get", line
     if spec.join:
         yield "beside it", f"{spec.join.file}, joined on {spec.join.on}"
-    may = "may be passed on" if source.redistributable else "may not be passed on, as far as is known"
-    yield "licence", f"{source.licence or 'not checked'}; {may}"
+    published = source.files or source.hub or source.repository
+    if published:
+        yield "licence", _terms(source)
     options = f"; {', '.join(map(str, expect.options))} options" if expect.options else ""
     counts = f"{expect.items:,} items" if expect.items else "any number of items"
     yield "expects", f"{counts}{f', {expect.mcq:,} of them multiple-choice' if expect.mcq else ''}{options}"
-    yield "checked", f"{MARKS[source.checked]} {source.checked}: {CHECKED[source.checked]}"
+    if published:
+        yield "checked", f"{MARKS[source.checked]} {source.checked}: {CHECKED[source.checked]}"
     yield from (pair for pair in (("note", source.note), ("cite", source.citation)) if pair[1])
+
+
+def _terms(source: Source) -> str:
+    """The licence, and whether files may be passed on, unless it says so itself."""
+    may = "may be passed on" if source.redistributable else "may not be passed on, as far as is known"
+    return source.licence if "passed on" in source.licence else f"{source.licence or 'not checked'}; {may}"

@@ -17,7 +17,7 @@ __all__ = [
     "report",
 ]
 
-frames_app = typer.Typer(help="Videos become frames.")
+frames_app = typer.Typer(help="Videos become frames.", no_args_is_help=True)
 controls_app = typer.Typer(
     help="Benchmarks whose truth is known, for testing a model or a setup.", no_args_is_help=True
 )

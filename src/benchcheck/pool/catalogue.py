@@ -94,7 +94,7 @@ def where_from(spec: Spec) -> list[str]:
 def pool_entry(spec: Spec) -> str:
     """The entry to paste into `benchcheck.toml`: from files on disk, and from the hub where they are there."""
     source = spec.source
-    names = dict.fromkeys(name.rpartition("/")[2] for name in source.files)
+    names = dict.fromkeys(name.rpartition("/")[2] for name in source.files) or ["items.jsonl"]
     files = json.dumps([f"annotations/{name}" for name in names], ensure_ascii=False)
     lines = ["[[pool]]", f'spec = "{spec.bench}"']
     if source.hub and source.revision:

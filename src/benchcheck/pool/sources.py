@@ -206,7 +206,8 @@ def _check_head(origin: Origin, head: bytes) -> None:
     if _WEB_PAGE.match(head):
         raise DamagedFileError(f"{origin.name}: this is a web page, not annotations. Cure: download the raw file")
     if b"\0" in head[:1000]:
-        if head[:1000].count(b"\0") * 3 > len(head[:1000]) and len(head) > 8:
+        halves = [head[start:1000:2].count(b"\0") for start in (0, 1)]  # in UTF-16 one byte of each pair is empty
+        if min(halves) == 0 and max(halves) * 3 > len(head[:1000]) and len(head) > 8:
             raise DamagedFileError(f"{origin.name}: this is UTF-16 text. Cure: save it as UTF-8")
         raise DamagedFileError(f"{origin.name}: this is a binary file (a NUL byte at {head.index(0)}). {ALLOWED}")
 
