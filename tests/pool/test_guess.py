@@ -614,3 +614,11 @@ def test_a_table_of_vlmevalkit() -> None:
 def test_a_reason_that_asks_is_no_question() -> None:
     given = [{"explanation": f"Because of what? {number}?", "answer": letter(number)} for number in range(8)]
     assert find_question(Sample(given)) is None
+
+
+def test_several_splits_are_noted() -> None:
+    made = of(options=TEXTS, answer=letter, split=lambda number: ["train", "val", "val", "test"][number % 4])
+    assert 'split: val 4, train 2, test 2. All are taken; [where] in the spec keeps one: split = "test"' in made.notes
+    for kinds in (["val"], ["indoor", "outdoor"], [f"val{number}" for number in range(8)]):
+        notes = of(options=TEXTS, answer=letter, subset=lambda number, kinds=kinds: kinds[number % len(kinds)]).notes
+        assert not any(note.startswith("subset") for note in notes)

@@ -6,7 +6,9 @@ Where two fit equally well, both are named and the user is asked; the gold is ne
 
 import dataclasses
 import difflib
+import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,6 +68,8 @@ _OPTIONAL = ("category", "start", "end", "window", "duration", "subtitles", "gro
 _VLMEVALKIT = frozenset({"index", "video", "question", "answer"})
 _TIMES = frozenset({"start", "end", "window"})
 _PLACES = {"video": "video.member", **{key: f"video.{key}" for key in sorted(_TIMES)}}
+_SPLIT_NAMES = ("split", "subset", "partition", "fold")
+_SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
 _OPEN = ("open", "free", "mc", "choice")
 """Parts of the words that formats are called by: `multiple-choice`, `mcqa`, `open-ended`."""
 
@@ -295,8 +299,22 @@ def _rest(made: Guess, sample: Sample, given: Mapping[str, str], used: Sequence[
     if times := unused_times(sample, taken):
         cure = f"if a question is asked at that second: --map end={times[0]}"
         made.notes.append(f"{', '.join(times)}: a time that is not used; {cure}")
+    made.notes += [_split_note(sample, name) for name in sample.names if _is_split(sample, name)]
     if leaks := _leaks(sample, taken):
         made.put("leaks", leaks, "by their names they give the answer away: never shown to a model")
+
+
+def _is_split(sample: Sample, name: str) -> bool:
+    """Whether a field says which split a record belongs to, and there are several."""
+    kinds = {text_of(value).lower() for value in sample.filled(name)} if name.lower() in _SPLIT_NAMES else set()
+    return 1 < len(kinds) < 6 and bool(kinds & _SPLITS)
+
+
+def _split_note(sample: Sample, name: str) -> str:
+    """What to do about records of several splits."""
+    counts = Counter(text_of(value) for value in sample.filled(name))
+    told = ", ".join(f"{kind} {count:,}" for kind, count in counts.most_common())
+    return f"{name}: {told}. All are taken; [where] in the spec keeps one: {name} = {json.dumps(min(counts))}"
 
 
 def _leaks(sample: Sample, used: Sequence[str]) -> list[str]:
