@@ -21,10 +21,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from benchcheck.pool.declared import declared
-from benchcheck.pool.mapping import Together, map_record
-from benchcheck.pool.outcomes import outcome_of, settle
-from benchcheck.pool.tasks import tasks_of
+from benchcheck.pool.building.declared import declared
+from benchcheck.pool.building.outcomes import outcome_of, settle
+from benchcheck.pool.building.tasks import tasks_of
+from benchcheck.pool.mapping import map_record
+from benchcheck.pool.together import Together
 from benchcheck.study import Study, items_table
 
 REPEATS = 3

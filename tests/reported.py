@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchcheck.pool.build import build_pool
+from benchcheck.pool.building.build import build_pool
 from benchcheck.pool.items import Item
 from benchcheck.study import Study
 from studies import config_text

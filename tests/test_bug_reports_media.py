@@ -14,7 +14,7 @@ import av
 import duckdb
 import numpy as np
 
-from benchcheck.pool.build import build_pool
+from benchcheck.pool.building.build import build_pool
 from benchcheck.study import Study
 from benchcheck.video.faults import CURES
 from benchcheck.video.frames import FrameSet, load_frames

@@ -13,7 +13,7 @@ import pytest
 
 from benchcheck.config import step_key
 from benchcheck.errors import InputError
-from benchcheck.pool.build import build_pool
+from benchcheck.pool.building.build import build_pool
 from benchcheck.pool.items import Item
 from benchcheck.screen.answers import prompts_of
 from benchcheck.screen.steps import LADDER

@@ -17,7 +17,7 @@ import pytest
 from benchcheck.backends.letters import variants_of_letters
 from benchcheck.backends.replies import CLOSING, content_of, letters_of, opening_of, parse_reply
 from benchcheck.config import step_key
-from benchcheck.pool.build import build_pool
+from benchcheck.pool.building.build import build_pool
 from benchcheck.screen.answers import Asking, answer_row, prompts_of
 from benchcheck.screen.readings import MISSING_LOGPROB, Failure, Reading, letter_of_token
 from benchcheck.screen.steps import LADDER

@@ -34,6 +34,14 @@ WALLS: dict[str, set[str]] = {
     "doctor": {"answers", "backends", "config", "demo", "errors", "items", "run", "screen", "study"},
     "console": {"config", "errors", "files", "items", "pool", "report", "run", "screen", "study", "video"},
 }
+# The rooms of the pool, and which of them each may import from; what lies beside them reads files and no more.
+POOL_ROOMS: dict[str, set[str]] = {
+    "": {"reading"},
+    "reading": set(),
+    "building": {"reading"},
+    "checking": set(),
+    "adding": {"building", "reading"},
+}
 # What drives all the rest, and what only names it.
 COMMANDS = {
     "cli",
@@ -136,6 +144,19 @@ def test_imports_go_one_way(module: str) -> None:
         allowed = WALLS[here] | {here} - (PRIVATE_TO_DOORS - {module})
         assert room(other) in allowed, f"{module} imports {other}, but {here} may import only {sorted(allowed)}"
         assert other not in PRIVATE_TO_DOORS
+
+
+def pool_room(module: str) -> str:
+    """The room of a module of the pool; empty for one that lies beside the rooms."""
+    part = module.split(".")[1] if module.count(".") else ""
+    return part if part in POOL_ROOMS else ""
+
+
+@pytest.mark.parametrize("module", sorted(name for name in modules() if name.startswith("pool.")))
+def test_inside_the_pool_imports_go_one_way(module: str) -> None:
+    here = pool_room(module)
+    others = {pool_room(other) for other in inside(modules()[module]) if other.startswith("pool.")}
+    assert others - {here, ""} <= POOL_ROOMS[here], f"{module} is in {here or 'none'} and imports from {others}"
 
 
 def test_the_walls_have_no_way_round() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from benchcheck.demo.controls import make_controls as make_controls
     from benchcheck.errors import BenchcheckError as BenchcheckError
-    from benchcheck.pool.build import build_pool as build_pool
+    from benchcheck.pool.building.build import build_pool as build_pool
     from benchcheck.pool.items import Item as Item
     from benchcheck.report.assemble import assemble as assemble
     from benchcheck.report.page import write_report as write_report
@@ -26,7 +26,7 @@ _HOMES = {
     "Item": "pool.items",
     "Study": "study",
     "assemble": "report.assemble",
-    "build_pool": "pool.build",
+    "build_pool": "pool.building.build",
     "extract_frames": "video.extract",
     "make_controls": "demo.controls",
     "open_results": "report.tables",

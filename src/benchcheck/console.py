@@ -21,8 +21,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from benchcheck.pool.declared import newer_files
-from benchcheck.pool.summary import PoolSummary
+from benchcheck.pool.building.declared import newer_files
+from benchcheck.pool.building.summary import PoolSummary
 from benchcheck.report.notices import embedded_notice
 from benchcheck.report.tables import STATE_NAMES
 from benchcheck.run.accounting import costs

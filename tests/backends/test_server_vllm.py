@@ -12,7 +12,7 @@ from benchcheck.backends import ModelSpec
 from benchcheck.backends.server import ServerBackend
 from benchcheck.demo.walk import _open, _without_cascade
 from benchcheck.errors import ModelRefusedError, UsageError
-from benchcheck.pool.build import build_pool
+from benchcheck.pool.building.build import build_pool
 from benchcheck.run.driver import screen
 from benchcheck.run.local import Asked, Local
 from benchcheck.run.plan import survey

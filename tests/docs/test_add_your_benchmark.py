@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchcheck.pool.guess import KEYS
+from benchcheck.pool.adding.guess import KEYS
 from studies import Run
 
 PAGE = Path(__file__).parents[2] / "docs" / "add-your-benchmark.md"

@@ -17,9 +17,9 @@ from typing import Any
 from benchcheck.pool.fields import text_of
 from benchcheck.pool.items import Item
 from benchcheck.pool.joins import Partners
-from benchcheck.pool.mapping import items_of
-from benchcheck.pool.readers import Record, read_records
+from benchcheck.pool.reading.readers import Record, read_records
 from benchcheck.pool.specs import Spec, load_spec
+from benchcheck.pool.together import items_of
 
 __all__ = ["Fixture", "Want", "all_fixtures", "items_in", "records_in", "row", "rows", "write"]
 

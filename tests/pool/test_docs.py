@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 from benchcheck.config import PoolSource
-from benchcheck.pool.build import build_pool
+from benchcheck.pool.building.build import build_pool
 from benchcheck.pool.gold import GOLD_KINDS, Gold
 from benchcheck.pool.issues import ISSUES
-from benchcheck.pool.nesting import STEPS
 from benchcheck.pool.options import OPTION_KINDS, Options
+from benchcheck.pool.reading.nesting import STEPS
 from benchcheck.pool.specs import Expect, Join, Source, Spec, VideoFields, load_spec
 from benchcheck.pool.transforms import TRANSFORMS
 

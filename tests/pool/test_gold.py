@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchcheck.pool.gold import Gold, MappedGold, map_gold, other_option
-from benchcheck.pool.options import RawOptions, settled
+from benchcheck.pool.raw import RawOptions, settled
 
 ABC = ["red", "green", "blue"]
 NUMBERS = ["2", "1", "3"]

@@ -9,13 +9,13 @@ import pytest
 
 from benchcheck.errors import InputError
 from benchcheck.inputs import PoolSource
-from benchcheck.pool.build import build_pool
+from benchcheck.pool.building.build import build_pool
 from benchcheck.pool.gold import Gold
 from benchcheck.pool.joins import Partners
-from benchcheck.pool.mapping import items_of
 from benchcheck.pool.options import Options
-from benchcheck.pool.readers import Layout, Record, read_records
+from benchcheck.pool.reading.readers import Layout, Record, read_records
 from benchcheck.pool.specs import JOINED, Join, Spec
+from benchcheck.pool.together import items_of
 from benchcheck.study import Study
 
 ANSWERS = Join(file="answers.json", on="question_id")

@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 
 from benchcheck.config import Config, Model, Protocol
 from benchcheck.errors import InputError
+from benchcheck.pool.footage import hub_video
 from benchcheck.pool.gold import Gold
 from benchcheck.pool.issues import ISSUES, blocking
 from benchcheck.pool.items import Item, VideoRef
-from benchcheck.pool.mapping import Together, checked_items, hub_video, items_of, map_record
+from benchcheck.pool.mapping import map_record
 from benchcheck.pool.options import Options
-from benchcheck.pool.readers import Record
+from benchcheck.pool.reading.readers import Record
 from benchcheck.pool.specs import Spec, VideoFields, load_spec
+from benchcheck.pool.together import Together, checked_items, items_of
 from benchcheck.screen.steps import LADDER
 from benchcheck.study import Study
 

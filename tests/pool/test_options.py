@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchcheck.pool.items import split_prefix
-from benchcheck.pool.options import Options, RawOptions, column_family, labelled, raw_options, rejoined, settled
+from benchcheck.pool.options import Options, column_family, raw_options
+from benchcheck.pool.raw import RawOptions, labelled, rejoined, settled
 
 AUTO = Options(kind="auto", field="options")
 TEXTS = st.text(alphabet="abc A.)", max_size=5)

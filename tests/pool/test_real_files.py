@@ -7,7 +7,7 @@ import pytest
 
 from benchcheck.config import PoolSource
 from benchcheck.errors import InputError
-from benchcheck.pool.build import build_pool
+from benchcheck.pool.building.build import build_pool
 from benchcheck.pool.items import Item
 from benchcheck.pool.specs import load_spec
 

@@ -14,11 +14,11 @@ from benchcheck.errors import InputError
 from benchcheck.pool.gold import Gold
 from benchcheck.pool.issues import ISSUES
 from benchcheck.pool.items import Item
-from benchcheck.pool.mapping import items_of
-from benchcheck.pool.nesting import unnest
 from benchcheck.pool.options import Options
-from benchcheck.pool.readers import Record
+from benchcheck.pool.reading.nesting import unnest
+from benchcheck.pool.reading.readers import Record
 from benchcheck.pool.specs import Spec, VideoFields
+from benchcheck.pool.together import items_of
 from benchcheck.screen.answers import prompts_of
 from benchcheck.screen.steps import LADDER
 

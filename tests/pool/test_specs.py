@@ -11,7 +11,7 @@ from benchcheck.pool.gold import Gold
 from benchcheck.pool.leaks import LEAKS
 from benchcheck.pool.mapping import map_record
 from benchcheck.pool.options import Options
-from benchcheck.pool.readers import Record
+from benchcheck.pool.reading.readers import Record
 from benchcheck.pool.specs import Join, Spec, VideoFields, load_spec, spec_names
 
 MINIMAL = """

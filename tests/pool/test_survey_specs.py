@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from benchcheck.config import Config, Model, Protocol
-from benchcheck.pool.build import build_pool
+from benchcheck.pool.building.build import build_pool
 from benchcheck.pool.fields import named
 from benchcheck.pool.items import Item
 from benchcheck.pool.leaks import LEAKS
-from benchcheck.pool.mapping import items_of
 from benchcheck.pool.options import column_family
-from benchcheck.pool.readers import Record
+from benchcheck.pool.reading.readers import Record
 from benchcheck.pool.specs import Spec, load_spec, spec_names
+from benchcheck.pool.together import items_of
 from benchcheck.screen.answers import prompts_of
 from benchcheck.screen.prompts import LETTERS
 from benchcheck.screen.steps import LADDER

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchcheck.pool.checks import text_issues
 from benchcheck.pool.fields import fold
 from benchcheck.pool.gold import Gold, map_gold, other_option
-from benchcheck.pool.options import Options, raw_options, settled
+from benchcheck.pool.options import Options, raw_options
+from benchcheck.pool.raw import settled
+from benchcheck.pool.wording import text_issues
 
 pytestmark = pytest.mark.shared
 

@@ -13,7 +13,7 @@ from benchcheck.pool.gold import Gold
 from benchcheck.pool.items import Item
 from benchcheck.pool.mapping import map_record
 from benchcheck.pool.options import Options
-from benchcheck.pool.readers import Record
+from benchcheck.pool.reading.readers import Record
 from benchcheck.pool.specs import Spec, VideoFields
 
 LIST = Options(kind="list", field="o")

@@ -10,7 +10,7 @@ from benchcheck.cli.pools import pool_app
 from benchcheck.errors import UsageError
 
 if TYPE_CHECKING:
-    from benchcheck.pool.adding import Proposal
+    from benchcheck.pool.adding.proposal import Proposal
 
 __all__ = ["pool_add"]
 
@@ -47,8 +47,8 @@ def pool_add(
     """Guess how a file is read, show three items, and write the spec for you to keep."""
     from benchcheck.cli.proposals import asked_for, proposal_json, proposal_shown
     from benchcheck.console import tell
-    from benchcheck.pool.adding import Asked, propose
-    from benchcheck.pool.guess import given_mapping
+    from benchcheck.pool.adding.guess import given_mapping
+    from benchcheck.pool.adding.proposal import Asked, propose
 
     _check_places(study, spec)
     columns = tuple(name.strip() for name in header.split(",")) if header else ()
@@ -82,7 +82,7 @@ def _check_places(study: Path | None, spec: Path | None) -> None:
 
 def _write(found: "Proposal", study: Path | None, path: Path, force: bool, ask: bool) -> bool:
     """Write the spec and the study's entry, on a terminal when the user says yes; what cannot be is said before."""
-    from benchcheck.pool.adding import add_to_study, check_free, with_entry, write_spec
+    from benchcheck.pool.adding.proposal import add_to_study, check_free, with_entry, write_spec
 
     if study is not None:
         with_entry(found, study, path)

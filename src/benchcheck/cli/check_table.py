@@ -9,8 +9,8 @@ from rich.table import Table
 
 from benchcheck.console import columns, terminal_width
 from benchcheck.files import publish
-from benchcheck.pool.check import ALPHA, BenchCheck, PoolCheck
-from benchcheck.pool.findings import findings
+from benchcheck.pool.checking.check import ALPHA, BenchCheck, PoolCheck
+from benchcheck.pool.checking.findings import findings
 
 __all__ = ["check_json", "check_shown", "check_table", "write_check"]
 

@@ -28,7 +28,7 @@ def pool_build(
 ) -> None:
     """Read the annotation files named in benchcheck.toml and write the pool of items."""
     from benchcheck.console import note, pool_table, tell, warn
-    from benchcheck.pool.build import build_pool
+    from benchcheck.pool.building.build import build_pool
     from benchcheck.study import Study
 
     with how_far() as progress:
@@ -54,7 +54,7 @@ def pool_check(
     """Say what the pool shows about each benchmark without any model: letters, lengths, repeats, overlaps."""
     from benchcheck.cli.check_table import check_json, check_shown, write_check
     from benchcheck.console import note, tell
-    from benchcheck.pool.check import check_pool
+    from benchcheck.pool.checking.check import check_pool
     from benchcheck.study import Study
 
     check = check_pool(Study.open(study))

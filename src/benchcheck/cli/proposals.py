@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from benchcheck.pool.adding import Proposal
-from benchcheck.pool.guess_names import Doubt
+from benchcheck.pool.adding.guess_names import Doubt
+from benchcheck.pool.adding.proposal import Proposal
 from benchcheck.pool.issues import ISSUES, blocking
-from benchcheck.pool.mapping import CheckedItem
+from benchcheck.pool.together import CheckedItem
 from benchcheck.screen.prompts import LETTERS
 
 __all__ = ["asked_for", "proposal_json", "proposal_shown"]

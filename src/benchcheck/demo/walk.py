@@ -16,7 +16,7 @@ from benchcheck.console import Bars, columns, note, pool_table, states_line, tel
 from benchcheck.demo.controls import make_controls
 from benchcheck.errors import UsageError
 from benchcheck.files import publish
-from benchcheck.pool.build import build_pool
+from benchcheck.pool.building.build import build_pool
 from benchcheck.report.assemble import assemble
 from benchcheck.report.page import write_report
 from benchcheck.report.tables import open_results, read_truth

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchcheck.errors import InputError
 from benchcheck.pool.fields import shown, text_of, value_of
-from benchcheck.pool.readers import Record, read_records
+from benchcheck.pool.reading.readers import Record, read_records
 from benchcheck.pool.specs import JOINED, Join
 
 __all__ = ["Partners"]

@@ -15,21 +15,10 @@ from typing import Any
 
 from benchcheck.pool.embedded import cut
 from benchcheck.pool.fields import has_field, lookup, shown, text_of
-from benchcheck.pool.raw import RawOptions, Settled, are_letters, labelled, number_of, rejoined, settled
+from benchcheck.pool.raw import RawOptions, are_letters, number_of, rejoined
 from benchcheck.screen.prompts import LETTERS
 
-__all__ = [
-    "COLUMN_FAMILIES",
-    "OPTION_KINDS",
-    "Options",
-    "RawOptions",
-    "Settled",
-    "column_family",
-    "labelled",
-    "raw_options",
-    "rejoined",
-    "settled",
-]
+__all__ = ["COLUMN_FAMILIES", "OPTION_KINDS", "Options", "column_family", "raw_options"]
 
 OPTION_KINDS = ("auto", "list", "dict", "columns", "embedded", "const", "pair", "none")
 _STEMS = ("option_", "option", "option ", "a", "answer_choice_", "answer_", "answer", "choice_", "choice", "candidate_")

@@ -13,12 +13,12 @@ from typing import Any
 from benchcheck.config import BENCH_NAME, COMMIT, from_table, read_toml
 from benchcheck.errors import SpecError
 from benchcheck.pool.fields import named, needed
-from benchcheck.pool.finding import located
 from benchcheck.pool.gold import Gold
 from benchcheck.pool.leaks import check_leaks
-from benchcheck.pool.nesting import check_step
 from benchcheck.pool.options import Options
-from benchcheck.pool.readers import READERS, Layout
+from benchcheck.pool.reading.nesting import check_step
+from benchcheck.pool.reading.paths import located
+from benchcheck.pool.reading.readers import READERS, Layout
 
 __all__ = ["CHECKED", "JOINED", "Expect", "Join", "Source", "Spec", "VideoFields", "load_spec", "spec_names"]
 

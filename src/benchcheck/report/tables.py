@@ -12,7 +12,7 @@ from benchcheck import __version__
 from benchcheck.config import Config, step_key
 from benchcheck.errors import InputError, StudyError
 from benchcheck.files import rows_source
-from benchcheck.pool.declared import bench_of
+from benchcheck.pool.building.declared import bench_of
 from benchcheck.report.views import VERDICTS, VIEWS, wide_query
 from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.plan import Survey

@@ -20,7 +20,7 @@ from typing import BinaryIO
 from benchcheck.config import Config, Videos
 from benchcheck.errors import StudyError
 from benchcheck.files import append_rows
-from benchcheck.pool.declared import bench_of
+from benchcheck.pool.building.declared import bench_of
 from benchcheck.pool.items import VideoRef
 from benchcheck.study import Study
 from benchcheck.video.faults import READY, VideoError

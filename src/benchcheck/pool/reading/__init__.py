@@ -1,0 +1,1 @@
+"""Files on disk or of the hub as records, one at a time: nothing here knows what a spec says of them."""
