@@ -622,3 +622,19 @@ def test_several_splits_are_noted() -> None:
     for kinds in (["val"], ["indoor", "outdoor"], [f"val{number}" for number in range(8)]):
         notes = of(options=TEXTS, answer=letter, subset=lambda number, kinds=kinds: kinds[number % len(kinds)]).notes
         assert not any(note.startswith("subset") for note in notes)
+
+
+def test_names_that_mean_something_else_in_a_spec_are_left_alone() -> None:
+    odd = {"a|b": 1, "{x}": 1, "y{": 1, "video?": "v.mp4", "": 2, "meta": {"z|z": 1}}
+    given = [{"question": f"What is at place {n}?", "options": TEXTS, "answer": letter(n), **odd} for n in range(8)]
+    sample = Sample(given)
+    assert sample.names == ("question", "options", "answer", "meta")
+    made = guess(sample, {}, "mine")
+    assert not made.doubts
+    said = "no spec can name 'a|b', '{x}', 'y{', 'video?', '': not with `|`, a brace or a last `?`"
+    assert f"{said}. Cure: rename what you need" in made.notes
+
+
+def test_keys_that_are_no_texts() -> None:
+    given = [{"_key": [n % 2], "question": f"What is at {n}?", "options": TEXTS, "answer": letter(n)} for n in range(8)]
+    assert guess(Sample(given), {}, "mine").table["video"] == {"member": "_key"}

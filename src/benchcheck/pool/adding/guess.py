@@ -33,7 +33,7 @@ from benchcheck.pool.adding.guess_options import (
     options_given,
     raw_of,
 )
-from benchcheck.pool.fields import named, text_of
+from benchcheck.pool.fields import named, shown, text_of
 from benchcheck.pool.leaks import LEAKS
 from benchcheck.pool.reading.nesting import check_step
 
@@ -152,6 +152,9 @@ def guess(sample: Sample, given: Mapping[str, str], bench: str, unnest: Sequence
         made.put("unnest", [step.value for step in unnest], "; ".join(dict.fromkeys(step.reason for step in unnest)))
     if {*sample.names} >= _VLMEVALKIT and {"candidates", "A"} & {*sample.names}:
         made.notes.append("these are the columns of a VLMEvalKit table: prefix and suffix belong to the video's path")
+    if sample.unspeakable:
+        names = ", ".join(map(shown, sample.unspeakable[:5]))
+        made.notes.append(f"no spec can name {names}: not with `|`, a brace or a last `?`. Cure: rename what you need")
     question = _question(made, sample, given)
     options = _options(made, sample, given, question)
     gold = _gold(made, sample, given, options) if options else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchcheck.pool.fields import has_field, text_of, value_of
+from benchcheck.pool.fields import named as fields_in
 from benchcheck.pool.times import seconds, window_of
 
 __all__ = [
@@ -91,10 +92,14 @@ class Doubt:
 
 @dataclass(slots=True)
 class Sample:
-    """The first records of a file; `names` are their fields, those of a dict below a field as `meta.subject`."""
+    """The first records of a file; `names` are their fields, those of a dict below a field as `meta.subject`.
+
+    `unspeakable` are fields whose names mean something else in a spec (`a|b`, `{a}`, `a?`), or nothing.
+    """
 
     records: Sequence[Mapping[str, Any]]
     names: tuple[str, ...] = ()
+    unspeakable: tuple[str, ...] = ()
     _columns: dict[str, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -105,7 +110,8 @@ class Sample:
                 if not name.startswith("_") or name in _AUTOMATIC:
                     found[name] = None
                     found |= dict.fromkeys(_below(name, value))
-        self.names = tuple(found)
+        self.names = tuple(filter(_is_plain, found))
+        self.unspeakable = tuple(name for name in found if not _is_plain(name))
 
     def column(self, expression: str) -> list[Any]:
         """Return what a field or template gives, record by record, None where it is missing."""
@@ -129,6 +135,14 @@ class Sample:
         """Return a field's name, with a `?` when some record of the sample is without it: it may be in none at all."""
         whole = all(has_field(record, name) for record in self.records)
         return name if whole else f"{name}?"
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a field's name, as an expression, is that field."""
+    try:
+        return fields_in(name) == [name]
+    except ValueError:
+        return False
 
 
 def _below(name: str, value: Any) -> Iterator[str]:
@@ -225,7 +239,7 @@ def _video(sample: Sample, names: Sequence[str]) -> Found | None:
         if placed(sum(isinstance(value, str) and bool(_FILE.fullmatch(value)) for value in values), len(values)):
             return Found(name, f"file names of videos in {sample.share(len(values))}")
     keys = sample.filled("_key")
-    if keys and len(set(keys)) < len(keys):
+    if keys and len(set(map(text_of, keys))) < len(keys):
         return Found("_key", "the key above the records, which several of them share")
     return None
 
