@@ -1,5 +1,6 @@
 """The command that adds a benchmark of one's own."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -89,7 +90,12 @@ def _write(found: "Proposal", study: Path | None, path: Path, force: bool, ask: 
     check_free(path, force)
     if ask and _on_terminal():
         and_entry = f" and add it to {study}/benchcheck.toml" if study else ""
-        if not typer.confirm(f"\nIs this right? Write {path}{and_entry}"):
+        try:
+            right = typer.confirm(f"\nIs this right? Write {path}{and_entry}")
+        except typer.Abort:
+            print()
+            raise KeyboardInterrupt from None
+        if not right:
             return False
     if study is None:
         write_spec(found, path, force)
@@ -111,10 +117,8 @@ def _next(found: "Proposal", study: Path | None, path: Path, written: bool) -> N
         note("Nothing was written. What is wrong can be said with --map KEY=VALUE: benchcheck pool add --help")
         return
     print(f"{path} written" + (f", {found.bench} added to {study}/benchcheck.toml" if study else ""))
-    if study is not None:
-        note(f"Next: benchcheck pool build {study}")
-    elif found.files:
-        files = " ".join(f"--file {file}" for file in found.files)
-        note(f"Next: benchcheck init STUDY --spec {path} {files}, then benchcheck pool build STUDY")
-    else:
-        note(f"Next: put the dataset's commit into {path} as source.revision, and name the spec in a study (--study)")
+    files = "".join(f" --file {shlex.quote(str(file))}" for file in found.files)
+    init = "" if study else f"benchcheck init STUDY --spec {shlex.quote(str(path))}{files}, then "
+    build = f"benchcheck pool build {shlex.quote(str(study)) if study else 'STUDY'}"
+    pin = "" if files else f'write revision = "<the dataset\'s commit>" below [source] in {path}, then '
+    note(f"Next: {pin}{init}{build}")

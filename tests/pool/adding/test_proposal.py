@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from benchcheck.errors import ConfigError, InputError, StudyError, UsageError
 from benchcheck.pool.adding import proposal as adding
@@ -399,12 +400,30 @@ def test_a_terminal_is_asked(run: Run, tmp_path: Path, monkeypatch: pytest.Monke
     assert ("Nothing was written" in err) is not answer
 
 
+def test_ctrl_c_at_the_question_ends_it_in_a_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(text: str) -> bool:
+        raise typer.Abort
+
+    monkeypatch.setattr("benchcheck.cli.adding._on_terminal", lambda: True)
+    monkeypatch.setattr("typer.confirm", stopped)
+    code, _, err = run("pool", "add", write(tmp_path / "mine.json", rows()), "--spec", tmp_path / "out.toml")
+    assert (code, err.startswith("benchcheck: stopped."), err.count("\n")) == (130, True, 1)
+    assert not (tmp_path / "out.toml").exists()
+
+
+def test_the_next_command_can_be_pasted(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "my file.json", rows())
+    _, _, err = run("pool", "add", file, "--spec", tmp_path / "a b.toml")
+    assert f"--spec '{tmp_path}/a b.toml' --file '{file}', then" in err
+
+
 def test_a_task_file_alone_is_shown_without_items(run: Run, tmp_path: Path) -> None:
     task = "dataset_path: owner/set\ndoc_to_text: '{{question}}'\ndoc_to_target: answer\ndoc_to_choice: [yes, no]\n"
     out_file = tmp_path / "out.toml"
     code, out, err = run("pool", "add", write(tmp_path / "t.yaml", task), "--spec", out_file, "--bench", "b")
     assert (code, "a task file alone: nothing was tried" in out) == (0, True)
-    assert "put the dataset's commit into" in err
+    assert 'Next: write revision = "<the dataset\'s commit>" below [source] in' in err
+    assert f"then benchcheck init STUDY --spec {out_file}, then benchcheck pool build STUDY" in err
 
 
 def test_a_spec_has_its_suffix(run: Run, tmp_path: Path) -> None:

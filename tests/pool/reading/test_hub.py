@@ -71,7 +71,7 @@ def test_a_branch_is_no_revision_and_the_newest_commit_is_named(hub: FakeHub, mo
         in (complaint("owner/set", "", ["*.csv"], UsageError))
     )
     assert "owner/set: revision = 'main' may move" in complaint("owner/set", "main", ["*.csv"], UsageError)
-    assert "Cure: copy the commit from its page" in complaint("owner/none", "", ["*.csv"], UsageError)
+    assert "Cure: set revision to one from its page on the hub" in complaint("owner/none", "", ["*.csv"], UsageError)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     assert newest_commit("owner/set") == ""
     ref = Path(constants.HF_HUB_CACHE, "datasets--owner--set", "refs", "main")

@@ -64,9 +64,7 @@ def _unpinned(revision: str) -> str:
 def _pin(hub: str) -> str:
     """The cure for a dataset without a commit."""
     newest = newest_commit(hub)
-    return (
-        f"Cure: set revision = {newest!r}, the newest" if newest else "Cure: copy the commit from its page on the hub"
-    )
+    return f"Cure: set revision {f'= {newest!r}, the newest' if newest else 'to one from its page on the hub'}"
 
 
 def newest_commit(hub: str) -> str:
