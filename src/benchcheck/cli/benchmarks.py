@@ -15,10 +15,16 @@ __all__ = ["benchmarks"]
 def benchmarks(
     name: Annotated[str, typer.Argument(metavar="NAME", help="One spec, to see it in full.", show_default=False)] = "",
     checked: Annotated[
-        str, typer.Option(help="Those of one level: real files, survey or fields only.", show_default=False)
+        str,
+        typer.Option(
+            metavar="LEVEL", help="Those of one level: real files, survey or fields only.", show_default=False
+        ),
     ] = "",
     search: Annotated[
-        str, typer.Option(help="Those whose name, title, source or citation has this text.", show_default=False)
+        str,
+        typer.Option(
+            metavar="TEXT", help="Those whose name, title, source or citation has this text.", show_default=False
+        ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Everything that is known of them, as JSON.")] = False,
 ) -> None:

@@ -43,7 +43,9 @@ def pool_build(
 @pool_app.command("check")
 def pool_check(
     study: StudyFolder,
-    bench: Annotated[list[str] | None, typer.Option(help="Benchmark to show; may be given several times.")] = None,
+    bench: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Benchmark to show; may be given several times.")
+    ] = None,
     as_json: Annotated[
         str, typer.Option("--json", metavar="FILE", help="Write all figures as JSON; - is standard output, alone.")
     ] = "",

@@ -28,10 +28,14 @@ app.add_typer(controls_app, name="controls", rich_help_panel=TRYING)
 @app.command(rich_help_panel=MAKING)
 def init(
     study: StudyFolder,
-    spec: Annotated[str, typer.Option(help="A benchmark's spec, by name or TOML file.")] = "generic",
-    file: Annotated[list[Path] | None, typer.Option(help="Annotation file; may be given several times.")] = None,
-    bench: Annotated[str, typer.Option(help="The benchmark's name, where the spec has none or another.")] = "",
-    videos: Annotated[Path | None, typer.Option(help="Folder of the video files.")] = None,
+    spec: Annotated[str, typer.Option(metavar="SPEC", help="A benchmark's spec, by name or TOML file.")] = "generic",
+    file: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Annotation file; may be given several times.")
+    ] = None,
+    bench: Annotated[
+        str, typer.Option(metavar="NAME", help="The benchmark's name, where the spec has none or another.")
+    ] = "",
+    videos: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder of the video files.")] = None,
     embedded: Annotated[
         bool, typer.Option("--embedded", help="Use the package's tiny models, to try things out.")
     ] = False,
