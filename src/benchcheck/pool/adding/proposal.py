@@ -14,7 +14,7 @@ from benchcheck.pool.adding.guess import Guess, guess
 from benchcheck.pool.adding.guess_names import Doubt, Sample
 from benchcheck.pool.adding.lmms_spec import from_task_alone, note_task, of_task
 from benchcheck.pool.adding.lmms_task import LmmsTask, load_task
-from benchcheck.pool.adding.samples import layout_of, read_sample
+from benchcheck.pool.adding.samples import found_layout, read_sample
 from benchcheck.pool.adding.spec_text import in_order, pool_entry, spec_text
 from benchcheck.pool.building.declared import bench_of
 from benchcheck.pool.items import Item
@@ -86,7 +86,7 @@ def propose(asked: Asked) -> Proposal:
         bench = _bench(asked, task.name)
         return _untried(Proposal(bench, (), from_task_alone(task, asked.given, bench)))
     files = tuple(path for name in names for path in find_files(Path(), [name]))
-    layout, steps = layout_of(files[0], asked.header, asked.given)
+    layout, steps = found_layout(files[0], asked.header, asked.given)
     records, whole = read_sample(files, layout)
     sample = Sample([record.values for record in records])
     said = of_task(task, sample) if task else {}

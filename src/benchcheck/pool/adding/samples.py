@@ -15,7 +15,7 @@ from benchcheck.pool.adding.guess_nesting import header_doubt, steps_to_records
 from benchcheck.pool.reading.nesting import root_records
 from benchcheck.pool.reading.readers import Layout, Record, read_records
 
-__all__ = ["SAMPLE", "layout_of", "read_sample"]
+__all__ = ["SAMPLE", "found_layout", "read_sample"]
 
 SAMPLE = 1_000
 """Records that a guess is tried on."""
@@ -24,7 +24,7 @@ MAX_WHOLE = 64 << 20
 _HEAD = 1 << 16
 
 
-def layout_of(path: Path, header: Sequence[str], given: Mapping[str, str]) -> tuple[Layout, tuple[Found, ...]]:
+def found_layout(path: Path, header: Sequence[str], given: Mapping[str, str]) -> tuple[Layout, tuple[Found, ...]]:
     """Return how a file is laid out, its reader, header and steps, and the steps with the reasons for them.
 
     Raises:
