@@ -476,6 +476,16 @@ def test_videos_and_windows(fields: dict[str, Any], video: dict[str, str]) -> No
     assert of(options=TEXTS, answer=letter, **fields).table["video"] == video
 
 
+@pytest.mark.parametrize("url", ["https://youtu.be/abcdefghijk?t=3", "https://www.youtube.com/watch?v=abcdefghijk"])
+def test_addresses_of_videos_are_a_note(url: str) -> None:
+    made = of(options=TEXTS, answer=letter, video_url=url)
+    assert made.table["video"] == {"member": "video_url"}
+    cure = "--map 'video={video_url|youtube}.mp4'"
+    assert made.notes == [
+        f"video_url: addresses, and video files are looked for by name. Where files are named by id: {cure}"
+    ]
+
+
 def test_no_video_is_a_note() -> None:
     made = of(options=TEXTS, answer=letter, time_stamp="00:00:05")
     assert made.notes == [

@@ -337,6 +337,16 @@ def test_a_gold_that_another_benchmark_gives_away(tmp_path: Path) -> None:
     assert not [text for text in texts(check.named(["known"])) if text.startswith("hidden")]
 
 
+def test_one_item_is_no_items(tmp_path: Path) -> None:
+    who = {"question": "Who?", "video": "same"}
+    items = [item(bench, row, ("x", "y"), None, **who) for bench, row in (("a", 0), ("a", 1), ("b", 0))]
+    items += [item("b", 1, ("p", "q"), 0), item("c", 0, ("x", "y"), 0, **who)]
+    said = texts(check_pool(pool_of(tmp_path, items)))
+    assert "a repeats: 1 item repeats an earlier one: question, options, video and window" in said
+    assert "b gold_elsewhere: 1 item without a gold has one in c: same question, same options" in said
+    assert "c shared: 1 item has its question and options in b too" in said
+
+
 def test_wrong_golds_and_repeats_are_named(tmp_path: Path) -> None:
     items = [item("a", row, ("x", "y"), row % 2, video="same") for row in range(3)]
     items.append(item("a", 3, ("p", "p"), 0, issues=("duplicate_options", "duplicate_gold")))

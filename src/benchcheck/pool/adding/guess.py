@@ -6,8 +6,8 @@ Where two fit equally well, both are named and the user is asked; the gold is ne
 
 import dataclasses
 import difflib
-import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +33,7 @@ from benchcheck.pool.adding.guess_options import (
     options_given,
     raw_of,
 )
+from benchcheck.pool.adding.spec_text import toml_value
 from benchcheck.pool.fields import named, shown, text_of
 from benchcheck.pool.leaks import LEAKS
 from benchcheck.pool.reading.nesting import check_step
@@ -309,9 +310,19 @@ def _rest(made: Guess, sample: Sample, given: Mapping[str, str], used: Sequence[
     if times := unused_times(sample, taken):
         cure = f"if a question is asked at that second: --map end={times[0]}"
         made.notes.append(f"{', '.join(times)}: a time that is not used; {cure}")
+    made.notes += _addresses(sample, found["video"].value if "video" in found else "")
     made.notes += [_split_note(sample, name) for name in sample.names if _is_split(sample, name)]
     if leaks := _leaks(sample, taken):
         made.put("leaks", leaks, "by their names they give the answer away: never shown to a model")
+
+
+def _addresses(sample: Sample, video: str) -> list[str]:
+    """What helps where a field holds addresses of YouTube: video files are looked for by name."""
+    values = map(text_of, sample.filled(video) if video in sample.names else ())
+    if not any("youtu.be/" in value or "youtube.com/" in value for value in values):
+        return []
+    cure = shlex.quote(f"video={{{video}|youtube}}.mp4")
+    return [f"{video}: addresses, and video files are looked for by name. Where files are named by id: --map {cure}"]
 
 
 def _is_split(sample: Sample, name: str) -> bool:
@@ -324,7 +335,7 @@ def _split_note(sample: Sample, name: str) -> str:
     """What to do about records of several splits."""
     counts = Counter(text_of(value) for value in sample.filled(name))
     told = ", ".join(f"{kind} {count:,}" for kind, count in counts.most_common())
-    return f"{name}: {told}. All are taken; [where] in the spec keeps one: {name} = {json.dumps(min(counts))}"
+    return f"{name}: {told}. All are taken; [where] in the spec keeps one: {name} = {toml_value(min(counts))}"
 
 
 def _leaks(sample: Sample, used: Sequence[str]) -> list[str]:
@@ -338,7 +349,8 @@ def _formats(made: Guess, sample: Sample, options: OptionsFound, used: Sequence[
     have = [len(raw_of(options.options, record).kept) > 1 for record in sample.records]
     if all(have) or not any(have):
         return
-    without = f"{have.count(False):,} of {len(have):,} records have no two options"
+    number = have.count(False)
+    without = f"{number:,} of {len(have):,} records {'has' if number == 1 else 'have'} no two options"
     for name in [name for name in sample.names if name not in used]:
         values = [text_of(value) for value in sample.column(name)]
         inside = {value for value, has in zip(values, have, strict=True) if has}

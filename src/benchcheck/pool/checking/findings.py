@@ -75,7 +75,8 @@ def _of_bench(bench: BenchCheck) -> Iterator[Finding]:
         yield Finding(bench.bench, "wrong_gold", sum(wrong.values()) / bench.items, text)
     if bench.repeats:
         other = f", {bench.other_gold:,} of them with another gold" if bench.other_gold else ""
-        text = f"{bench.repeats:,} items repeat an earlier one: question, options, video and window{other}"
+        said = _many(bench.repeats, "item repeats", "items repeat")
+        text = f"{said} an earlier one: question, options, video and window{other}"
         yield Finding(bench.bench, "repeats", bench.repeats / bench.items, text)
 
 
@@ -110,12 +111,19 @@ def _of_pairs(check: PoolCheck) -> Iterator[Finding]:
         for mine, its in sides:
             count = pair[f"{mine}_gold_in_{its}"]
             if count and pair[mine] in items:
-                text = f"{count:,} items without a gold have one in {pair[its]}: same question, same options"
+                said = _many(count, "item without a gold has", "items without a gold have")
+                text = f"{said} one in {pair[its]}: same question, same options"
                 yield Finding(pair[mine], "gold_elsewhere", count / items[pair[mine]], text)
         shares = {side: pair[f"{side}_items"] / items.get(pair[side], 10**9) for side, _ in sides}
         mine, its = max(sides, key=lambda side: shares[side[0]])
-        text = f"{pair[f'{mine}_items']:,} items have their question and options in {pair[its]} too"
+        said = _many(pair[f"{mine}_items"], "item has its", "items have their")
+        text = f"{said} question and options in {pair[its]} too"
         yield Finding(pair[mine], "shared", shares[mine], text)
+
+
+def _many(number: int, one: str, more: str) -> str:
+    """A number and what it counts."""
+    return f"{number:,} {one if number == 1 else more}"
 
 
 def _percent(share: float) -> str:
