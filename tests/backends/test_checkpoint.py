@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from benchcheck.backends import checkpoint
-from benchcheck.errors import MissingExtraError, ModelRefusedError, UsageError
+from benchcheck.errors import ModelRefusedError, UsageError
 
 
 def small(folder, *, architecture="Qwen3VLForConditionalGeneration"):
@@ -212,12 +212,6 @@ def test_offline_mode_is_respected(tmp_path):
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": "/usr/bin"}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert "ModelRefusedError: owner/name@c0ffee: cannot be fetched" in ended.stderr
-
-
-def test_a_missing_hub_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'benchcheck\[transformers\]'"):
-        checkpoint.fetch("owner/name", "c0ffee")
 
 
 def test_a_damaged_checkpoint_is_refused_as_it_lies(damaged):

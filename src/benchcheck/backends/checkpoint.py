@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchcheck.errors import MissingExtraError, ModelRefusedError, UsageError, first_line
+from benchcheck.errors import ModelRefusedError, UsageError, first_line
 
 __all__ = [
     "ARCHITECTURES",
@@ -97,7 +97,6 @@ def fetch(model: str, revision: str, architectures: Sequence[str] = QWEN3_VL) ->
     Raises:
         UsageError: no such folder, or a hub id without revision.
         ModelRefusedError: the checkpoint is damaged, of another kind, of another revision, or cannot be fetched.
-        MissingExtraError: huggingface_hub is not installed.
     """
     place = resolve(model)
     if isinstance(place, Path):
@@ -131,11 +130,9 @@ def local_revision(folder: Path, revision: str) -> str:
 
 def _download(repository: str, revision: str, patterns: tuple[str, ...]) -> Path:
     """Return the hub cache's folder of a revision, fetching the files that are not in it unless offline."""
-    try:
-        import huggingface_hub
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("the transformers backend", "transformers") from error
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
     try:
         return Path(huggingface_hub.snapshot_download(repository, revision=revision, allow_patterns=list(patterns)))
     except (HfHubHTTPError, HFValidationError, OSError) as error:

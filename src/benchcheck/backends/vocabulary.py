@@ -71,11 +71,9 @@ def _tokenizer_file(model: str, revision: str) -> Path | str:
         return file if file.is_file() else f"{place} has no tokenizer.json"
     if not revision:
         return f"{model} has no revision in the config"
-    try:
-        import huggingface_hub
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-    except ModuleNotFoundError:
-        return "the huggingface_hub package is not installed"
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
     try:
         # From the cache where it is there; a few MB from the hub otherwise.
         return Path(huggingface_hub.hf_hub_download(place, "tokenizer.json", revision=revision))
