@@ -10,11 +10,11 @@ from benchcheck.config import PoolSource
 from benchcheck.pool.catalogue import (
     MARKS,
     counted,
+    entry_to_paste,
     facts,
     licence_rows,
     matching,
     page_rows,
-    pool_entry,
     standing,
     where_from,
 )
@@ -112,19 +112,19 @@ def test_where_annotations_come_from() -> None:
     ],
 )
 def test_the_entry_to_paste_is_one_that_a_study_takes(source: Source, files: tuple[str, ...]) -> None:
-    entry = tomllib.loads(pool_entry(spec(source=source)))["pool"][0]
+    entry = tomllib.loads(entry_to_paste(spec(source=source)))["pool"][0]
     assert PoolSource(**entry | {"files": tuple(entry.get("files", ()))}) == PoolSource(spec="cats", files=files)
 
 
 def test_an_entry_for_a_hub_dataset_without_a_revision_says_what_is_missing() -> None:
-    entry = pool_entry(spec(source=on_the_hub()))
+    entry = entry_to_paste(spec(source=on_the_hub()))
     assert 'revision = "<commit>" # 40 hex digits' in entry
     assert max(map(len, entry.split("\n"))) <= 80  # a terminal that breaks a line of TOML breaks the TOML
-    assert "revision" not in pool_entry(spec())
+    assert "revision" not in entry_to_paste(spec())
 
 
 def test_an_entry_says_where_a_second_file_goes() -> None:
-    text = pool_entry(spec(join=Join(file="../answers.json", on="id")))
+    text = entry_to_paste(spec(join=Join(file="../answers.json", on="id")))
     assert text.endswith('# join = "annotations/answers.json" # only where it does not lie beside the first file')
     assert tomllib.loads(text)["pool"] == [{"spec": "cats", "files": ["annotations/val.csv"]}]
 

@@ -6,7 +6,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from benchcheck.console import terminal_width
-from benchcheck.pool.catalogue import MARKS, UNKNOWN, counted, pool_entry, standing, where_from
+from benchcheck.pool.catalogue import MARKS, UNKNOWN, counted, entry_to_paste, standing, where_from
 from benchcheck.pool.specs import CHECKED, Source, Spec
 
 __all__ = ["spec_shown", "specs_shown", "specs_table"]
@@ -83,7 +83,7 @@ def spec_shown(spec: Spec) -> Iterator[Table | str]:
     yield ""
     yield "In benchcheck.toml:"
     yield ""
-    yield pool_entry(spec)
+    yield entry_to_paste(spec)
 
 
 def _lines(spec: Spec) -> Iterator[tuple[str, str]]:

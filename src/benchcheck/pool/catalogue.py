@@ -14,11 +14,11 @@ __all__ = [
     "MARKS",
     "UNKNOWN",
     "counted",
+    "entry_to_paste",
     "facts",
     "licence_rows",
     "matching",
     "page_rows",
-    "pool_entry",
     "standing",
     "where_from",
 ]
@@ -91,7 +91,7 @@ def where_from(spec: Spec) -> list[str]:
     return lines or [f"{names or 'a file'} of your own"]
 
 
-def pool_entry(spec: Spec) -> str:
+def entry_to_paste(spec: Spec) -> str:
     """The entry to paste into `benchcheck.toml`: from files on disk, and from the hub where they are there."""
     source = spec.source
     names = dict.fromkeys(name.rpartition("/")[2] for name in source.files) or ["items.jsonl"]
