@@ -3,9 +3,12 @@
 import csv
 import datetime as dt
 import decimal
+import errno
+import glob
 import gzip
 import io
 import json
+import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -341,6 +344,47 @@ def test_find_files_keeps_the_order_given_and_sorts_a_pattern(tmp_path: Path) ->
     names = ["z[1].csv", "*.csv", "sub/../b.csv", str(tmp_path / "**/c.csv")]
     found = [str(path.relative_to(tmp_path)) for path in find_files(tmp_path, names)]
     assert found == ["z[1].csv", "a.csv", "b.csv", "sub/../b.csv", "sub/c.csv"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["**/*.csv", "**", "a/**/*.csv", "a/**/c/**/*.csv", "**/c/*", "*/**/x.*", "**/.h/*.csv", "**/**/x.csv", "a/**"],
+)
+def test_two_stars_are_those_of_glob(tmp_path: Path, pattern: str) -> None:
+    for name in ("x.csv", "a/x.csv", "a/b/x.csv", "a/b/c/x.csv", "a/c/.y.csv", "a/.h/x.csv", "d/c/x.csv", "d/c/y.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        write(tmp_path, name, "x")
+    wanted = {Path(path) for path in glob.glob(str(tmp_path / pattern), recursive=True) if Path(path).is_file()}
+    assert find_files(tmp_path, [pattern]) == sorted(wanted)
+    assert wanted
+
+
+def test_links_to_folders_above_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    write(tmp_path, "in/x.csv", "x")
+    for name in "abc":
+        (tmp_path / "in" / name).symlink_to(tmp_path)
+    assert find_files(tmp_path, ["**/*.csv"]) == [tmp_path / "in" / "x.csv"]
+    monkeypatch.chdir(tmp_path)
+    assert find_files(Path(), ["**/*.csv"]) == [Path("in/x.csv")]
+
+
+@pytest.mark.parametrize("pattern", ["in", "**/*.csv"])
+def test_a_folder_that_may_not_be_looked_into_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    (tmp_path / "in" / "closed").mkdir(parents=True)
+    write(tmp_path, "in/x.csv", "x")
+    looked = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return looked(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(InputError, match=r"in/closed: not readable: Permission denied\. Cure: check its permissions"):
+        find_files(tmp_path, [pattern])
 
 
 def test_a_folder_whose_name_is_a_pattern_is_no_pattern(tmp_path: Path) -> None:

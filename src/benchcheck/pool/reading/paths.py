@@ -1,5 +1,6 @@
 """Annotation files on disk: those that a config names by path, by pattern, or by the folder that holds them."""
 
+import fnmatch
 import glob
 import os
 from collections.abc import Iterator, Sequence
@@ -68,13 +69,16 @@ def names_below(folder: Path) -> list[str]:
     """Return the paths of all files below a folder, relative to it, with slashes, sorted; none where it is not there.
 
     Links to folders are followed, each folder once.
+
+    Raises:
+        InputError: a folder may not be looked into: what it holds would be missing in silence.
     """
     return sorted(_names(folder))
 
 
 def _names(folder: Path) -> Iterator[str]:
     seen: set[str] = set()
-    for place, folders, files in os.walk(folder, followlinks=True):
+    for place, folders, files in os.walk(folder, onerror=_refuse, followlinks=True):
         real = os.path.realpath(place)
         if real in seen:
             folders.clear()
@@ -87,17 +91,40 @@ def _names(folder: Path) -> Iterator[str]:
                 yield path.relative_to(folder).as_posix()
 
 
+def _refuse(reason: OSError) -> None:
+    """Refuse a folder that is there and cannot be looked into."""
+    if not isinstance(reason, FileNotFoundError | NotADirectoryError):
+        raise InputError(f"{reason.filename}: not readable: {reason.strerror}. Cure: check its permissions") from None
+
+
 def _matches(folder: Path, pattern: str) -> list[Path]:
     """Files that a pattern matches; the folder's own name is never read as a pattern.
 
     A file that is met again through a link to a folder is one file.
     """
-    whole = pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(folder))) / pattern)
+    whole = Path(pattern) if Path(pattern).is_absolute() else Path(glob.escape(str(folder))) / pattern
     found: dict[tuple[str, str], Path] = {}
-    for path in sorted(map(Path, glob.glob(whole, recursive=True))):
+    for path in sorted(_deep(whole.parts) if "**" in whole.parts else map(Path, glob.glob(str(whole)))):
         if path.is_file():
             found.setdefault((os.path.realpath(path.parent), path.name), path)
     return list(found.values())
+
+
+def _deep(parts: tuple[str, ...]) -> Iterator[Path]:
+    """Files that a pattern with `**` matches. `glob` would follow two links to a folder above 2^40 ways."""
+    at = parts.index("**")
+    for top in map(Path, glob.glob(str(Path(*parts[:at])))):
+        yield from (top / name for name in names_below(top) if _fits(name.split("/"), parts[at:]))
+
+
+def _fits(names: Sequence[str], parts: Sequence[str]) -> bool:
+    """Whether a path, part by part, is one of a pattern: `**` stands for any folders, hidden ones aside."""
+    if not parts or not names:
+        return not names and not any(part != "**" for part in parts)
+    if parts[0] == "**":
+        return _fits(names, parts[1:]) or (not names[0].startswith(".") and _fits(names[1:], parts))
+    hidden = names[0].startswith(".") and not parts[0].startswith(".")
+    return not hidden and fnmatch.fnmatchcase(names[0], parts[0]) and _fits(names[1:], parts[1:])
 
 
 def _contents(folder: Path) -> str:
