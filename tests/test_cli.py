@@ -224,6 +224,8 @@ def test_benchmarks_lists_the_specs(run: Run) -> None:
     ("arguments", "words"),
     [
         (("nextqa-val",), "Did you mean 'nextqa_val'"),
+        (("mine.toml",), "mine.toml: only specs that ship are shown"),
+        (("specs/mine",), "specs/mine: only specs that ship are shown"),
         (("--checked", "none"), "--checked 'none' is not a level. Allowed: real files, survey, fields only"),
         (("--search", "no such benchmark"), "no spec is like that. Cure:"),
         (("nextqa_val", "--checked", "survey"), "Cure: leave the name out"),

@@ -40,6 +40,8 @@ def benchmarks(
         raise UsageError(f"--checked {checked!r} is not a level. Allowed: {', '.join(CHECKED)}")
     if name and (checked or search):
         raise UsageError("--checked and --search choose among all. Cure: leave the name out, or them")
+    if name.endswith(".toml") or "/" in name:
+        raise UsageError(f"{name}: only specs that ship are shown. Cure: benchcheck benchmarks for their names")
     if name:
         found = [replace(load_spec(name), bench=name)]
     else:

@@ -163,9 +163,9 @@ def test_all_drift_is_refused_at_once_and_nothing_is_written(make_study: MakeStu
     with pytest.raises(UsageError) as caught:
         build_pool(study)
     assert str(caught.value) == (
-        "one: 2 items where 3 were expected: another version of the file, or a part of it (the spec was checked on "
+        "one: 2 items where 3 were expected: another version of the file, or a part of it (the spec is for "
         "https://example.org/r at 0123abcd); two: 3 options where 4, 5 were expected: another version of the file, or "
-        "a part of it (the spec was checked on https://example.org/r at 0123abcd); and 2 more benchmarks: three, four. "
+        "a part of it (the spec is for https://example.org/r at 0123abcd); and 2 more benchmarks: three, four. "
         "Nothing was written. Cure: get those files, or accept these with `benchcheck pool build --accept-drift` or "
         "accept_drift = true in the [[pool]] entry"
     )

@@ -48,7 +48,7 @@ def test_drift_ends_the_build_and_can_be_accepted(run: Run, folder: Path) -> Non
     code, out, err = run("pool", "build", folder)
     assert (code, out) == (2, "")
     assert err.startswith("benchcheck: mine: 3 items where 5 were expected: another version of the file")
-    assert "(the spec was checked on https://example.org/r at 0123abcd)" in err
+    assert "(the spec is for https://example.org/r at 0123abcd)" in err
     assert "Cure: get those files, or accept these with `benchcheck pool build --accept-drift`" in err
     assert err.count("\n") == 1
     assert not (folder / "results" / "pool_items_base.parquet").exists()

@@ -36,7 +36,7 @@ def refuse_drift(drifted: Sequence[BenchSummary]) -> None:
     # Written with an @, the commit would look like the host of an address with a password, which no message shows.
     origins = [" at ".join(bench.source.rsplit("@", 1)) for bench in drifted[:2]]
     pairs = zip(drifted, origins, strict=False)
-    told = "; ".join(f"{bench.bench}: {bench.drift} (the spec was checked on {origin})" for bench, origin in pairs)
+    told = "; ".join(f"{bench.bench}: {bench.drift} (the spec is for {origin})" for bench, origin in pairs)
     others = [bench.bench for bench in drifted[2:]]
     named = ", ".join(others[:10]) + (", …" if len(others) > 10 else "")
     more = f"; and {len(others)} more benchmarks: {named}" if others else ""
