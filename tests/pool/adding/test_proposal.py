@@ -274,6 +274,14 @@ def test_a_name_that_is_taken_is_refused_and_nothing_is_written(study: Study) ->
     assert not (study.root / "again.toml").exists()
 
 
+def test_an_entry_whose_own_spec_is_wrong_is_no_reason_to_refuse_another(study: Study) -> None:
+    (study.root / "wrong.toml").write_text("nothing = 1", encoding="utf-8")
+    with (study.root / "benchcheck.toml").open("a", encoding="utf-8") as config:
+        config.write('\n[[pool]]\nspec = "wrong.toml"\nfiles = ["mine.jsonl"]\n')
+    add_to_study(proposed(write(study.root / "mine.jsonl", rows())), study.root, study.root / "mine.toml")
+    assert [source.spec for source in Study.open(study.root).config.pool][-2:] == ["wrong.toml", "mine.toml"]
+
+
 def test_a_file_is_not_written_over(study: Study) -> None:
     found = proposed(write(study.root / "mine.jsonl", rows()))
     (study.root / "mine.toml").write_text("mine", encoding="utf-8")
