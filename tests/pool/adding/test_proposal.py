@@ -10,8 +10,7 @@ import pytest
 import typer
 
 from benchcheck.errors import ConfigError, InputError, StudyError, UsageError
-from benchcheck.pool.adding import proposal as adding
-from benchcheck.pool.adding import samples
+from benchcheck.pool.adding import proposal, samples
 from benchcheck.pool.adding.proposal import Asked, Proposal, add_to_study, propose, write_spec
 from benchcheck.pool.reading.readers import Layout, read_records
 from benchcheck.pool.specs import load_spec
@@ -305,7 +304,7 @@ def test_a_pool_that_is_listed_inline_is_left_alone(study: Study) -> None:
 @pytest.mark.parametrize("before", [None, b"what was there"])
 def test_both_files_or_neither(study: Study, monkeypatch: pytest.MonkeyPatch, before: bytes | None) -> None:
     found = proposed(write(study.root / "mine.jsonl", rows()))
-    spec, config, publish = study.root / "mine.toml", entry_of(study), adding.publish
+    spec, config, publish = study.root / "mine.toml", entry_of(study), proposal.publish
     if before:
         spec.write_bytes(before)
 
@@ -314,7 +313,7 @@ def test_both_files_or_neither(study: Study, monkeypatch: pytest.MonkeyPatch, be
             raise StudyError(f"{path}: the disk is full")
         return publish(path)
 
-    monkeypatch.setattr(adding, "publish", full)
+    monkeypatch.setattr(proposal, "publish", full)
     with pytest.raises(StudyError, match="the disk is full"):
         add_to_study(found, study.root, spec, force=True)
     assert (spec.read_bytes() if spec.exists() else None) == before
