@@ -60,6 +60,7 @@ def test_init_writes_the_protocols_models_and_never_overwrites(run: Run, tmp_pat
     assert code == 0
     assert f"benchcheck.toml written. Next: benchcheck pool add FILE --study {tmp_path / 'new'}" in out
     assert Study.open(tmp_path / "new").config.models["8b"].model == "Qwen/Qwen3-VL-8B-Instruct"
+    assert run("init", tmp_path / "my study")[1].endswith(f"pool add FILE --study '{tmp_path}/my study'\n")
     code, out, err = run("init", tmp_path / "new")
     assert (code, out) == (2, "")
     assert "there is a study already" in err

@@ -1,6 +1,7 @@
 """Commands on the pool: annotation files become items, and what is in them."""
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -37,7 +38,8 @@ def pool_build(
     for text in summary.warnings:
         warn(text)
     print(f"{summary.rows} items, {summary.mcq} of them multiple-choice")
-    note(f"Next: benchcheck pool check {study}, then benchcheck frames extract {study}")
+    typed = shlex.quote(str(study))
+    note(f"Next: benchcheck pool check {typed}, then benchcheck frames extract {typed}")
 
 
 @pool_app.command("check")

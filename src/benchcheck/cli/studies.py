@@ -1,5 +1,6 @@
 """Commands that ask no model, apart from the demo: inputs, results and control benchmarks."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -65,7 +66,8 @@ def init(
         videos=str(videos.absolute()) if videos else "videos",
         models=pinned(EMBEDDED) if embedded else QWEN3_VL,
     )
-    then = f"pool build {study}" if pool else f"pool add FILE --study {study}"
+    typed = shlex.quote(str(study))
+    then = f"pool build {typed}" if pool else f"pool add FILE --study {typed}"
     print(f"{made.root / 'benchcheck.toml'} written. Next: benchcheck {then}")
 
 

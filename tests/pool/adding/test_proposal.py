@@ -98,6 +98,13 @@ def test_a_sample_is_taken_from_every_file(tmp_path: Path) -> None:
     assert [checked.record.file.stem for checked in found.shown] == ["colour", "colour", "count"]
 
 
+def test_files_of_one_name_have_their_folder_s_name_and_are_no_kinds(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / "set" / name / "qa.json", rows(6))
+    found = proposed(str(tmp_path / "set"))
+    assert (found.bench, "category" in found.guess.table) == ("set", False)
+
+
 @pytest.mark.parametrize(
     ("name", "bench"), [("nice/val.json", "nice_val"), ("x/my set.v2.json", "my_set"), ("ü.json", "mybench")]
 )

@@ -1,5 +1,6 @@
 """Adding a benchmark of one's own: read a sample, guess a spec, try it, and write it whole or not at all."""
 
+import os
 import re
 import tomllib
 from collections import Counter
@@ -108,7 +109,7 @@ def _complete(made: Guess, reader: str, header: Sequence[str], files: Sequence[P
         made.put("reader", reader, whys[reader])
     if header:
         made.put("header", list(header), "the file has none; as you say")
-    if len(files) > 1 and "category" not in made.table:
+    if len({path.name for path in files}) == len(files) > 1 and "category" not in made.table:
         made.put("category", "_file", "one file for each kind")
 
 
@@ -209,7 +210,7 @@ def _named_by(files: Sequence[Path]) -> str:
     source = files[0].absolute()
     stem = source.name.partition(".")[0]
     if len(files) > 1:
-        return source.parent.name
+        return Path(os.path.commonpath([path.absolute().parent for path in files])).name
     return f"{source.parent.name}_{stem}" if stem.lower() in _PLAIN_NAMES else stem
 
 
