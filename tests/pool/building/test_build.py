@@ -18,7 +18,7 @@ import pytest
 from benchcheck.config import PoolSource
 from benchcheck.errors import ConfigError, DamagedFileError, InputError, SpecError, StudyError, UsageError
 from benchcheck.pool.building.build import build_pool
-from benchcheck.pool.building.declared import bench_name
+from benchcheck.pool.building.declared import bench_name, newer_files
 from benchcheck.pool.building.summary import MANIFEST_COLUMNS
 from benchcheck.pool.issues import ISSUES
 from benchcheck.pool.specs import load_spec
@@ -195,6 +195,7 @@ def test_a_file_of_errata_keeps_items_from_being_screened(make_study: MakeStudy,
     summary = build_pool(study)
     assert [(item.format, item.issues) for item in study.items()] == [("mcq", ()), ("open", ("erratum",))]
     assert "one: errata for ids that no item has: 'none', 'n0', 'n1', 'n2', 'n3' and 5 more" in summary.warnings
+    assert set(json.loads(manifest(study)[0]["files"])) == {"one.jsonl", "wrong.csv"}
     path.write_text("id,reason\ns1,\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"line 2: no reason\. Allowed: columns id and reason, both filled"):
         build_pool(study)
@@ -204,6 +205,17 @@ def test_a_file_of_errata_keeps_items_from_being_screened(make_study: MakeStudy,
     path.unlink()
     with pytest.raises(InputError, match=r"wrong\.csv"):
         build_pool(study)
+
+
+def test_what_a_user_edits_is_newer_than_the_pool(make_study: MakeStudy, tmp_path: Path) -> None:
+    (tmp_path / "wrong.csv").write_text("id,reason\ns1,x\n", encoding="utf-8")
+    study = make_study(dataclasses.replace(own_spec(tmp_path, "one"), errata="wrong.csv"), generic("one.jsonl", "two"))
+    build_pool(study)
+    assert newer_files(study) == []
+    later = study.pool_file.stat().st_mtime + 60
+    for name in ("one.toml", "wrong.csv"):
+        os.utime(tmp_path / name, (later, later))
+    assert newer_files(study) == [tmp_path / "wrong.csv", tmp_path / "one.toml"]
 
 
 def test_an_entry_may_name_what_its_spec_has_a_place_for(make_study: MakeStudy, tmp_path: Path) -> None:

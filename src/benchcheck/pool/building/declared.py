@@ -20,17 +20,18 @@ __all__ = ["Declared", "bench_name", "bench_of", "declared", "newer_files"]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One benchmark of the config: its spec as this study uses it, and its files."""
+    """One benchmark of the config: its spec as this study uses it, its files, and the study's own list of errors."""
 
     spec: Spec
     source: PoolSource
     files: tuple[Path, ...]
+    errata: tuple[Path, ...] = ()
 
     @property
     def paths(self) -> list[Path]:
-        """Its files and the second ones beside them, each once."""
+        """All that its items depend on: its files, the second ones beside them and the errata, each once."""
         joined = map(self.spec.join.beside, self.files) if self.spec.join else ()
-        return list(dict.fromkeys((*self.files, *filter(Path.is_file, joined))))
+        return list(dict.fromkeys((*self.files, *filter(Path.is_file, joined), *self.errata)))
 
     def summary(self, root: Path) -> BenchSummary:
         """Return an empty summary with where the benchmark comes from.
@@ -77,7 +78,8 @@ def declared(study: Study) -> list[Declared]:
         spec = dataclasses.replace(
             spec, bench=bench, join=_join(spec, source, study.root), errata=_errata(spec, source, study.root)
         )
-        found[bench] = Declared(spec, source, tuple(_files(spec, source, study.root)))
+        errata = (located(study.root, source.errata),) if source.errata else ()
+        found[bench] = Declared(spec, source, tuple(_files(spec, source, study.root)), errata)
         _refuse_own(found[bench].files, study)
     return list(found.values())
 
@@ -153,7 +155,8 @@ def _where_from(spec: Spec) -> str:
 def _own_files(source: PoolSource, root: Path) -> Iterator[Path]:
     """The files that an entry names and a user may edit; those of the hub cannot change."""
     yield from find_files(root, source.files)
-    yield from (located(root, name) for name in (source.errata, source.join) if name)
+    own_spec = source.spec if source.spec.endswith(".toml") else ""
+    yield from (located(root, name) for name in (source.errata, source.join, own_spec) if name)
 
 
 def _join(spec: Spec, source: PoolSource, root: Path) -> Join | None:

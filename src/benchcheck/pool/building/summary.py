@@ -20,7 +20,7 @@ MANIFEST_COLUMNS = {
     "spec": "the spec's name or path",
     "issue_counts": "items per issue code, as JSON",
     "drift": "what differs from the counts that the spec expects; empty: nothing",
-    "files": "SHA-256 of every annotation file, as JSON",
+    "files": "SHA-256 of every annotation file and of the errata, as JSON",
     "licence": "licence of the annotation files",
     "redistributable": "whether it lets them be passed on",
     "checked": f"how far the spec was checked: {', '.join(f'`{level}`' for level in CHECKED)}",
