@@ -43,9 +43,9 @@ def matching(specs: Iterable[Spec], checked: str = "", search: str = "") -> list
 
 
 def standing(specs: Sequence[Spec]) -> list[str]:
-    """What the marks mean, one line a level, with how many specs have it."""
+    """What the marks of these specs mean, one line a level, with how many have it."""
     counts = Counter(spec.source.checked for spec in specs)
-    return [f"{mark} {level} ({counts[level]}): {CHECKED[level]}" for level, mark in MARKS.items()]
+    return [f"{mark} {level} ({counts[level]}): {CHECKED[level]}" for level, mark in MARKS.items() if counts[level]]
 
 
 def counted(number: int) -> str:
