@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchcheck.errors import DamagedFileError, InputError
-from benchcheck.pool.reading import jsontext, readers, sources
+from benchcheck.pool.reading import jsontext, parquet, sources
 from benchcheck.pool.reading.paths import find_files
 from benchcheck.pool.reading.readers import Layout, read_records
 
@@ -197,7 +197,7 @@ def test_a_header_that_is_declared_and_there_is_refused(tmp_path: Path) -> None:
 def test_parquet_in_an_archive_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.Table.from_pylist([{"q": "x" * 5000}]), tmp_path / "a.parquet", compression="none")
     path = zipped(tmp_path, {"a.parquet": (tmp_path / "a.parquet").read_bytes()})
-    monkeypatch.setattr(readers, "_MAX_PARQUET", 2000)
+    monkeypatch.setattr(parquet, "_MAX_PARQUET", 2000)
     monkeypatch.setattr(sources, "_BLOCK", 1000)
     assert "unpacked. Cure: unpack it first" in complaint(path)
 

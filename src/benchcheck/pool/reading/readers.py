@@ -5,11 +5,7 @@ Where it does not, the document is held whole, at 4 to 5 times its size.
 """
 
 import contextlib
-import csv
-import datetime as dt
-import decimal
-import io
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
@@ -18,28 +14,20 @@ from benchcheck.errors import DamagedFileError, InputError
 from benchcheck.pool.fields import shown
 from benchcheck.pool.reading.jsontext import Fault, Window, is_lines, parse, stream
 from benchcheck.pool.reading.nesting import unnest
+from benchcheck.pool.reading.parquet import parquet_rows
 from benchcheck.pool.reading.paths import below
 from benchcheck.pool.reading.sources import (
-    MAX_LINE,
-    PARQUET,
     READABLE,
     Origin,
-    blocks,
     decoded,
     lines,
     members,
     named,
     texts,
 )
+from benchcheck.pool.reading.tables import check_names, table_rows
 
 __all__ = ["READERS", "Layout", "Record", "read_records", "rows", "stem"]
-
-_BATCH = 1_000
-"""Parquet rows in memory at a time."""
-_BATCH_OF_BYTES = 20
-"""The same where a column holds bytes: images, clips."""
-_MAX_PARQUET = 1 << 30
-"""Bytes of a Parquet file in an archive, which has to be unpacked whole."""
 
 _CURES = {
     ".xlsx": "save the sheet as CSV (UTF-8)",
@@ -234,7 +222,7 @@ def _read_jsonl_rows(origin: Origin, layout: Layout) -> _Rows:
             raise InputError(f"{origin.name}: {line} is {shown(value)}. Allowed: an array. Cure: set reader = 'jsonl'")
         if not header:
             header = [str(name) for name in value]
-            _check_names(origin, header)
+            check_names(origin, header)
             continue
         if len(value) != len(header):
             raise DamagedFileError(
@@ -255,138 +243,22 @@ def _unnested(origin: Origin, place: str, row: dict[str, Any], layout: Layout) -
         raise InputError(f"{origin.name}: {place}: {reason}. Cure: mend unnest in the spec") from None
 
 
-def _read_table(origin: Origin, layout: Layout, delimiter: str) -> _Rows:
-    """CSV or TSV: a header, quoted cells, cells over several lines; every row as wide as the header."""
-    csv.field_size_limit(MAX_LINE)
-    texts_ = (decoded(origin, line, number) for number, line in lines(origin))
-    table = csv.reader(texts_, delimiter=delimiter, strict=True)
-    line = 1
-    try:
-        header = list(layout.header) or [name.strip() for name in next(filter(None, table), [""])]
-        _check_header(origin, header, delimiter)
-        line = table.line_num + 1
-        for cells in table:
-            if cells:
-                if len(cells) != len(header) or cells == list(layout.header):
-                    _refuse_row(origin, f"line {line}", cells, header, delimiter)
-                yield from _unnested(origin, f"line {line}", dict(zip(header, cells, strict=True)), layout)
-            line = table.line_num + 1
-    except csv.Error as reason:
-        cure = "Cure: a quote inside a quoted cell is written twice, and every quoted cell is closed"
-        raise DamagedFileError(f"{origin.name}: the row at line {line}: {reason}. {cure}") from None
-
-
-def _refuse_row(origin: Origin, place: str, cells: list[str], header: list[str], delimiter: str) -> NoReturn:
-    """Raise what a row with too many or too few cells, or one that repeats a declared header, is for a user."""
-    if cells == header:
-        raise InputError(
-            f"{origin.name}: {place} is the header that the spec declares. Cure: take header out of the spec"
-        )
-    found = f"{len(cells)} cells where the header has {len(header)}"
-    cure = f"quote cells that hold {delimiter!r} or a line break"
-    raise DamagedFileError(f"{origin.name}: {place}: {found}. Cure: {cure}")
-
-
-def _check_header(origin: Origin, header: Sequence[str], delimiter: str) -> None:
-    """Refuse a header with one column or with a name twice, and JSON under another name."""
-    if header[0][:1] in ("[", "{"):
-        raise InputError(
-            f"{origin.name}: JSON, not a table. Cure: name it .json or .jsonl, or set reader = 'json' in the spec"
-        )
-    if len(header) < 2:
-        other = next((mark for mark in ("\t", ";", ",", "|") if mark != delimiter and mark in header[0]), None)
-        cures = {"\t": "set reader = 'tsv'", ",": "set reader = 'csv'"}
-        cure = cures.get(other or "", "use commas, or reader = 'tsv' and tabs")
-        found = f"one column, {header[0][:60]!r}, split at {delimiter!r}"
-        raise InputError(f"{origin.name}: {found}. Allowed: a header with two columns or more. Cure: {cure}")
-    _check_names(origin, header)
-
-
-def _check_names(origin: Origin, names: Sequence[str]) -> None:
-    """Refuse two columns of one name: one of them would be lost."""
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"{origin.name}: the header names {name!r} twice. Cure: give every column its own name")
-
-
 def _read_csv(origin: Origin, layout: Layout) -> _Rows:
-    return _read_table(origin, layout, ",")
+    return _read_rows(origin, table_rows(origin, layout.header, ","), layout)
 
 
 def _read_tsv(origin: Origin, layout: Layout) -> _Rows:
-    return _read_table(origin, layout, "\t")
+    return _read_rows(origin, table_rows(origin, layout.header, "\t"), layout)
 
 
 def _read_parquet(origin: Origin, layout: Layout) -> _Rows:
-    """Parquet, a batch of rows at a time; nested columns come as lists and dicts, the rest as JSON would have it."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    number = 0
-    try:
-        with pq.ParquetFile(_parquet(origin)) as file:
-            _check_names(origin, file.schema_arrow.names)
-            heavy = any("binary" in str(column.type) for column in file.schema_arrow)
-            for batch in file.iter_batches(batch_size=_BATCH_OF_BYTES if heavy else _BATCH):
-                for values in batch.to_pylist():
-                    number += 1
-                    row = {name: _plain(value) for name, value in values.items()}
-                    yield from _unnested(origin, f"row {number}", row, layout)
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as reason:
-        what = " ".join(str(reason).split())[:200]
-        raise DamagedFileError(
-            f"{origin.name}: after row {number}: not readable as Parquet: {what}. Cure: get the file again"
-        ) from None
+    return _read_rows(origin, parquet_rows(origin), layout)
 
 
-def _parquet(origin: Origin) -> Path | io.BytesIO:
-    """A Parquet file's path, or its bytes where it lies in an archive."""
-    stream_ = blocks(origin, parquet=True)
-    head = next(stream_)
-    if not head.startswith(PARQUET):
-        raise DamagedFileError(
-            f"{origin.name}: no Parquet file: it starts with {head[:4]!r}. Cure: get the whole file again"
-        )
-    if origin.opener is None:
-        return origin.path
-    whole = io.BytesIO(head)
-    whole.seek(len(head))
-    for block in stream_:
-        whole.write(block)
-        if whole.tell() > _MAX_PARQUET:
-            raise DamagedFileError(f"{origin.name}: over {_MAX_PARQUET >> 30} GB unpacked. Cure: unpack it first")
-    return whole
-
-
-def _plain(value: Any) -> Any:
-    """A Parquet value as JSON would have it, bytes aside."""
-    if isinstance(value, str | int | float | bytes | None):
-        return value
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, list):
-        parts = [_plain(part) for part in value]
-        return _map(parts) if parts and all(isinstance(part, tuple) for part in parts) else parts
-    if isinstance(value, tuple):
-        return tuple(map(_plain, value))
-    return _scalar(value)
-
-
-def _map(entries: list[tuple[Any, Any]]) -> dict[str, Any]:
-    """A map's entries, the only values that Arrow gives as tuples, as a dict."""
-    found = {str(key): part for key, part in entries}
-    if len(found) < len(entries):
-        raise ValueError("a map holds a key twice")
-    return found
-
-
-def _scalar(value: Any) -> int | float | str:
-    """A time as ISO text, a span in seconds, a decimal as an integer or as its digits."""
-    if isinstance(value, dt.timedelta):
-        return value.total_seconds()
-    if isinstance(value, decimal.Decimal):
-        return int(value) if value.as_tuple().exponent == 0 else str(value)
-    return value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
+def _read_rows(origin: Origin, table: Iterator[tuple[str, dict[str, Any]]], layout: Layout) -> _Rows:
+    """The rows of a table, unnested."""
+    for place, row in table:
+        yield from _unnested(origin, place, row, layout)
 
 
 READERS: dict[str, Callable[[Origin, Layout], _Rows]] = {
