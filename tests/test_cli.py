@@ -366,6 +366,18 @@ def test_nowhere_to_print_is_one_line(study: Path, command: str) -> None:
     assert "standard output: No space left on device. Cure:" in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [["benchmarks"], ["benchmarks", "mvbench"]])
+def test_where_utf_8_is_not_spoken_signs_are_shown_by_their_numbers(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchcheck", *arguments],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u" in done.stdout
+
+
 def test_a_pipe_that_is_closed_is_no_traceback(study: Path) -> None:
     command = f"{sys.executable} -m benchcheck status '{study}' | true"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)

@@ -4,6 +4,7 @@ Wrong use ends with exit code 2, a failed run with 1, Ctrl-C with 130; each in o
 """
 
 import errno
+import io
 import logging
 import os
 import signal
@@ -25,10 +26,7 @@ __all__ = ["adding", "app", "benchmarks", "checking", "main", "planning", "pools
 
 def main() -> None:
     """Run the command line; expected failures become one line on standard error and an exit code."""
-    sys.unraisablehook = _unraisable
-    logging.getLogger("benchcheck").handlers = [_Notes()]
-    # A scheduler that takes the machine back sends SIGTERM: what was read is written, as after Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _prepare()
     try:
         code = app(sys.argv[1:] or ["--help"], prog_name="benchcheck", standalone_mode=False)
         if sys.stdout is not None:
@@ -47,6 +45,16 @@ def main() -> None:
     if code == 130:
         _fail("stopped. What was written stays; the same command continues.", code)
     sys.exit(code)
+
+
+def _prepare() -> None:
+    """Set how this process is ended, and how it prints."""
+    sys.unraisablehook = _unraisable
+    logging.getLogger("benchcheck").handlers = [_Notes()]
+    # A scheduler that takes the machine back sends SIGTERM: what was read is written, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a sign that a terminal's encoding lacks is shown by its number
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 class _Notes(logging.Handler):
