@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from benchcheck.demo.controls import make_controls as make_controls
     from benchcheck.errors import BenchcheckError as BenchcheckError
     from benchcheck.pool.building.build import build_pool as build_pool
+    from benchcheck.pool.checking.check import check_pool as check_pool
     from benchcheck.pool.items import Item as Item
     from benchcheck.report.assemble import assemble as assemble
     from benchcheck.report.page import write_report as write_report
@@ -27,6 +28,7 @@ _HOMES = {
     "Study": "study",
     "assemble": "report.assemble",
     "build_pool": "pool.building.build",
+    "check_pool": "pool.checking.check",
     "extract_frames": "video.extract",
     "make_controls": "demo.controls",
     "open_results": "report.tables",
@@ -42,6 +44,7 @@ __all__ = [
     "Study",
     "assemble",
     "build_pool",
+    "check_pool",
     "extract_frames",
     "make_controls",
     "open_results",

@@ -46,6 +46,13 @@ def test_lists_are_joined_on_a_field_whatever_their_order(tmp_path: Path) -> Non
     assert partners.unmet == 0
 
 
+def test_a_field_that_is_null_in_the_first_file_comes_from_the_second(tmp_path: Path) -> None:
+    write(tmp_path / "answers.json", [{"question_id": 1, "answer": "yes", "q": None}])
+    first = write(tmp_path / "questions.json", [{"question_id": 1, "q": "why", "answer": None}])
+    (found,) = Partners(ANSWERS).lay(read_records(first))
+    assert found.values == {"question_id": 1, "q": "why", "answer": "yes", JOINED: True}
+
+
 def test_a_dict_of_plain_answers_joins_by_its_keys(tmp_path: Path) -> None:
     """EgoSchema: a list of questions, and `{id: index}`."""
     write(tmp_path / "answers.json", {"a": 3, "b": 0, "unused": 1})
@@ -126,6 +133,8 @@ def test_a_missing_second_file_is_one_line(tmp_path: Path) -> None:
         InputError, match=r"answers\.json: no such file, and the spec joins it on 'question_id'\. Cure: "
     ):
         list(Partners(ANSWERS).lay(questions(tmp_path, 1)))
+    with pytest.raises(InputError, match=r"aaa\.json: no such file"):
+        list(Partners(Join(file="a" * 300 + ".json", on="question_id")).lay(questions(tmp_path, 1)))
 
 
 def test_a_pool_is_built_of_two_files(make_study: Callable[..., Study], tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ class Partners:
         return sum(map(len, self._unmet.values()))
 
     def lay(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Give every record its partner's fields, where it has none of that name itself.
+        """Give every record its partner's fields, where it has none of that name itself, or null there.
 
         A record without a partner passes as it is; the field `_joined` says so.
 
@@ -45,13 +45,20 @@ class Partners:
             key = text_of(value_of(record.values, self.join.on))
             partner = self._tables[path].get(key)
             self._unmet[path].discard(key)
-            values = {**(partner.values if partner else {}), **record.values, JOINED: partner is not None}
+            values = {**record.values, JOINED: partner is not None}
+            for name, value in partner.values.items() if partner else ():
+                if values.get(name) is None:
+                    values[name] = value
             yield Record(values, record.file, record.place, record.row, record.inside)
 
     def _read(self, path: Path, first: Record) -> dict[str, Record]:
         """Read a second file, by key."""
         join, name = self.join, self.join.key or self.join.on
-        if not path.is_file():
+        try:
+            there = path.is_file()
+        except OSError:  # a name that is too long
+            there = False
+        if not there:
             cure = f"put it beside {first.file.name}, or name it: join in the [[pool]] entry"
             raise InputError(f"{path}: no such file, and the spec joins it on {join.on!r}. Cure: {cure}")
         found: dict[str, Record] = {}

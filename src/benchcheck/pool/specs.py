@@ -23,7 +23,7 @@ from benchcheck.pool.reading.readers import READERS, Layout
 __all__ = ["CHECKED", "JOINED", "Expect", "Join", "Source", "Spec", "VideoFields", "load_spec", "spec_names"]
 
 CHECKED = {
-    "real files": "this code was run on the published files, and a test holds the counts",
+    "real files": "this code was run on the published files, and a test holds what came of it",
     "survey": "the mapping was run on the published files by another program, whose counts are expected here",
     "fields only": "written from the names of the fields alone: no published file was seen",
 }
@@ -73,7 +73,7 @@ class Join:
 
     `file` lies beside each file of the first kind (relative to that file's folder). A record of the first is met by
     the one record of the second whose `key` is equal to its own `on`; its fields come in where the first has none of
-    that name. A plain value (EgoSchema's `{"id": 3}`) comes as `_value`.
+    that name, or null. A plain value (EgoSchema's `{"id": 3}`) comes as `_value`.
     """
 
     file: str

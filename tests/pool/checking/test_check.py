@@ -115,7 +115,7 @@ def test_strict_names_five_faults_of_many(tmp_path: Path, run: Any) -> None:
         (tmp_path / f"{name}.jsonl").write_text(lines(1), encoding="utf-8")
     code, _, err = run("pool", "check", study, "--strict")
     assert code == 1
-    assert "6 faults: a: 4 repeats; a: a.jsonl changed; b: 4 repeats; b: b.jsonl changed; c: 4 repeats; …" in err
+    assert "6 faults: a: a.jsonl changed; a: 4 repeats; b: b.jsonl changed; b: 4 repeats; c: c.jsonl changed; …" in err
     assert run("pool", "check", study)[0] == 0
 
 

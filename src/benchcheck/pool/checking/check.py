@@ -95,12 +95,11 @@ class BenchCheck:
 
     @property
     def faults(self) -> list[str]:
-        """What `--strict` fails for, in a few words each."""
-        blocked = {code: count for code, count in self.blocked.items() if code not in DECLARED}
-        found = [f"{count:,} {code}" for code, count in blocked.items()]
+        """What `--strict` fails for, in a few words each: what puts all else in doubt comes first."""
+        found = [f"{path} {state}" for path, state in self.moved.items()]
         found += [f"drift: {self.drift}"] if self.drift else []
-        found += [f"{self.repeats:,} repeats"] if self.repeats else []
-        return found + [f"{path} {state}" for path, state in self.moved.items()]
+        found += [f"{count:,} {code}" for code, count in self.blocked.items() if code not in DECLARED]
+        return found + ([f"{self.repeats:,} repeats"] if self.repeats else [])
 
     def row(self) -> dict[str, Any]:
         """The JSON object of one benchmark; docs/pool-check.md describes every key."""
