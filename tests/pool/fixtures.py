@@ -21,7 +21,22 @@ from benchcheck.pool.reading.readers import Record, read_records
 from benchcheck.pool.specs import Spec, load_spec
 from benchcheck.pool.together import items_of
 
-__all__ = ["Fixture", "Want", "all_fixtures", "items_in", "records_in", "row", "rows", "write"]
+__all__ = ["REAL_FILES", "Fixture", "Want", "all_fixtures", "items_in", "records_in", "row", "rows", "write"]
+
+REAL_FILES = {
+    "nextqa_val": "nextqa/val.csv",
+    "nextqa_test": "nextqa/test.csv",
+    "nextgqa_test": "nextgqa/test.csv",
+    "ovo_bench": "ovo_bench/ovo_bench_new.json",
+    "streamingbench_real": "streamingbench/questions_real.json",
+    "streamingbench_omni": "streamingbench/questions_omni.json",
+    "streamingbench_sqa": "streamingbench/questions_sqa.json",
+    "socialiq2_val": "socialiq2/qa_val.json",
+    "vlm4d_real": "vlm4d/real_mc.json",
+    "vlm4d_synthetic": "vlm4d/synthetic_mc.json",
+    "how2qa_val": "how2qa/how2QA_val_release.csv",
+}
+"""Spec to its published file below ../shared/data; ReXTime's has no options and is left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,28 +11,14 @@ from benchcheck.pool.building.build import build_pool
 from benchcheck.pool.items import Item
 from benchcheck.pool.specs import load_spec
 
-from .fixtures import items_in
+from .fixtures import REAL_FILES, items_in
 
 pytestmark = pytest.mark.shared
-
-FILES = {
-    "nextqa_val": "nextqa/val.csv",
-    "nextqa_test": "nextqa/test.csv",
-    "nextgqa_test": "nextgqa/test.csv",
-    "ovo_bench": "ovo_bench/ovo_bench_new.json",
-    "streamingbench_real": "streamingbench/questions_real.json",
-    "streamingbench_omni": "streamingbench/questions_omni.json",
-    "streamingbench_sqa": "streamingbench/questions_sqa.json",
-    "socialiq2_val": "socialiq2/qa_val.json",
-    "how2qa_val": "how2qa/how2QA_val_release.csv",
-    "vlm4d_real": "vlm4d/real_mc.json",
-    "vlm4d_synthetic": "vlm4d/synthetic_mc.json",
-}
 
 
 @pytest.fixture(scope="module")
 def benches(shared_data: Path) -> dict[str, list[Item]]:
-    return {name: items_in(load_spec(name), [shared_data / file]) for name, file in FILES.items()}
+    return {name: items_in(load_spec(name), [shared_data / file]) for name, file in REAL_FILES.items()}
 
 
 @pytest.mark.parametrize(
@@ -237,11 +223,11 @@ def test_vlm4d(benches: dict[str, list[Item]]) -> None:
 
 
 def test_the_pool_of_all_of_them(shared_data: Path, make_study) -> None:
-    sources = [PoolSource(spec=name, files=(str(shared_data / file),)) for name, file in FILES.items()]
+    sources = [PoolSource(spec=name, files=(str(shared_data / file),)) for name, file in REAL_FILES.items()]
     study = make_study(*sources)
     summary = build_pool(study)
     assert (summary.rows, summary.mcq, summary.open) == (30_614, 30_436, 178)
-    assert [bench.drift for bench in summary.benches] == [""] * len(FILES)
+    assert [bench.drift for bench in summary.benches] == [""] * len(REAL_FILES)
     assert study.item_table(["item_id"]).num_rows == 30_614
 
 

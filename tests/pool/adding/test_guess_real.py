@@ -10,22 +10,10 @@ from benchcheck.pool.items import Item
 from benchcheck.pool.reading.readers import read_records
 from benchcheck.pool.specs import Spec, load_spec, spec_names
 from benchcheck.pool.together import items_of
+from pool.fixtures import REAL_FILES
 
 pytestmark = pytest.mark.shared
 
-FILES = {
-    "nextqa_val": "nextqa/val.csv",
-    "nextqa_test": "nextqa/test.csv",
-    "nextgqa_test": "nextgqa/test.csv",
-    "ovo_bench": "ovo_bench/ovo_bench_new.json",
-    "streamingbench_real": "streamingbench/questions_real.json",
-    "streamingbench_omni": "streamingbench/questions_omni.json",
-    "streamingbench_sqa": "streamingbench/questions_sqa.json",
-    "socialiq2_val": "socialiq2/qa_val.json",
-    "vlm4d_real": "vlm4d/real_mc.json",
-    "vlm4d_synthetic": "vlm4d/synthetic_mc.json",
-    "how2qa_val": "how2qa/how2QA_val_release.csv",
-}
 HEADERS = {"how2qa_val": ("vid", "ts", "w0", "w1", "w2", "question", "correct")}
 
 
@@ -38,10 +26,10 @@ def told(item: Item) -> tuple[str, str | None]:
     return item.question, None if item.gold is None else item.options[item.gold]
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", REAL_FILES)
 def test_the_guess_has_the_gold_texts_of_the_spec_that_ships(shared_data: Path, name: str) -> None:
     assert name in spec_names()
-    path = shared_data / FILES[name]
+    path = shared_data / REAL_FILES[name]
     found = propose(Asked(files=(str(path),), header=HEADERS.get(name, ())))
     assert found.doubts == []
     assert found.spec is not None
@@ -54,7 +42,7 @@ def test_the_guess_has_the_gold_texts_of_the_spec_that_ships(shared_data: Path, 
 
 def test_how2qa_has_no_header_and_says_so(shared_data: Path) -> None:
     with pytest.raises(InputError, match=r"first row looks like data.*NOuQuofjk44.*--header video,ts,column3"):
-        propose(Asked(files=(str(shared_data / FILES["how2qa_val"]),)))
+        propose(Asked(files=(str(shared_data / REAL_FILES["how2qa_val"]),)))
 
 
 def test_rextime_keeps_its_options_elsewhere_and_says_so(shared_data: Path) -> None:
@@ -73,6 +61,6 @@ def test_a_file_of_lengths_alone_is_no_benchmark(shared_data: Path) -> None:
 
 
 def test_leaks_of_real_files_are_named(shared_data: Path) -> None:
-    found = propose(Asked(files=(str(shared_data / FILES["streamingbench_real"]),)))
+    found = propose(Asked(files=(str(shared_data / REAL_FILES["streamingbench_real"]),)))
     assert found.guess.table["leaks"] == ["captions"]
     assert found.guess.table["unnest"] == ["flatten", "each:questions"]

@@ -17,24 +17,12 @@ from benchcheck.pool.reading.readers import Record, read_records
 from benchcheck.pool.specs import load_spec
 from benchcheck.pool.together import items_of
 from benchcheck.screen.prompts import LETTERS
+from pool.fixtures import REAL_FILES
 
 from .pools import pool_of
 
 pytestmark = pytest.mark.shared
 
-FILES = {
-    "nextqa_val": "nextqa/val.csv",
-    "nextqa_test": "nextqa/test.csv",
-    "nextgqa_test": "nextgqa/test.csv",
-    "ovo_bench": "ovo_bench/ovo_bench_new.json",
-    "streamingbench_real": "streamingbench/questions_real.json",
-    "streamingbench_omni": "streamingbench/questions_omni.json",
-    "streamingbench_sqa": "streamingbench/questions_sqa.json",
-    "socialiq2_val": "socialiq2/qa_val.json",
-    "how2qa_val": "how2qa/how2QA_val_release.csv",
-    "vlm4d_real": "vlm4d/real_mc.json",
-    "vlm4d_synthetic": "vlm4d/synthetic_mc.json",
-}
 FIGURES = {
     "chance": "chance",
     "majority_acc": "majority_pos",
@@ -61,7 +49,7 @@ def counted() -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def items(shared_data: Path) -> dict[str, list[Item]]:
-    records = {name: records_of(name, shared_data / file) for name, file in FILES.items()}
+    records = {name: records_of(name, shared_data / file) for name, file in REAL_FILES.items()}
     return {name: list(items_of(load_spec(name), mine)) for name, mine in records.items()}
 
 
@@ -99,7 +87,7 @@ def beyond_the_rules(item: Item, record: Record) -> Item:
     return item
 
 
-EXACT = [name for name in FILES if name not in ("streamingbench_omni", "streamingbench_sqa")]
+EXACT = [name for name in REAL_FILES if name not in ("streamingbench_omni", "streamingbench_sqa")]
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -122,13 +110,13 @@ def test_figures_that_a_rule_moves(
     found = differing(check_pool(pool_of(tmp_path, items[name])).benches[0], counted[name])
     assert set(found) == moved
     assert all(abs(ours - theirs) < 2 * POINT for ours, theirs in found.values())
-    records = records_of(name, shared_data / FILES[name])
+    records = records_of(name, shared_data / REAL_FILES[name])
     pairs = zip(items[name], records, strict=True)
     other = check_pool(pool_of(tmp_path, [beyond_the_rules(*pair) for pair in pairs]))
     assert differing(other.benches[0], counted[name]) == {}
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", REAL_FILES)
 def test_distinct_questions_videos_and_copies(check: PoolCheck, counted: dict[str, Any], name: str) -> None:
     """The other program compared items without options too: 124 of OVO-Bench have no question either."""
     bench, before = bench_of(check, name), counted[name]
