@@ -142,6 +142,46 @@ def test_a_task_alone_with_what_a_user_says() -> None:
     assert spec_of(task, options="const:yes,no", gold="answer")["options"] == {"kind": "const", "values": ["yes", "no"]}
 
 
+@pytest.mark.parametrize(
+    ("options", "gold", "declared"),
+    [
+        ("embedded", "answer:letter", ({"kind": "embedded"}, {"kind": "letter", "field": "answer"})),
+        (
+            "embedded:text",
+            "answer:index",
+            ({"kind": "embedded", "field": "text"}, {"kind": "index", "field": "answer"}),
+        ),
+        (
+            "pair:caption,foils",
+            "first",
+            ({"kind": "pair", "gold_field": "caption", "others": ["foils"], "shuffle": True}, {"kind": "first"}),
+        ),
+        ("none", "none", ({"kind": "none"}, {"kind": "none"})),
+        (
+            "choices:choice",
+            "answer:per_choice",
+            ({"kind": "list", "field": "choices", "member": "choice"}, {"kind": "per_choice", "field": "answer"}),
+        ),
+    ],
+)
+def test_a_task_alone_is_mapped_as_data_are(options: str, gold: str, declared: tuple[Any, Any]) -> None:
+    table = spec_of(load("dataset_path: o/b\ndoc_to_text: question\n"), options=options, gold=gold)
+    assert (table["options"], table["gold"]) == declared
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"options": "opt_*"}, r"--map options=opt_\*: kind = 'columns' needs fields with two names or more"),
+        ({"options": "const:yes"}, "--map options=const:yes: kind = 'const' needs values with two texts or more"),
+        ({"options": "choices", "gold": "answer:word"}, "--map gold=answer:word: kind = 'word' is not allowed"),
+    ],
+)
+def test_a_task_alone_refuses_what_no_kind_reads(given: dict[str, str], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        from_task_alone(load("dataset_path: o/b\ndoc_to_text: question\n"), given, "b")
+
+
 def test_a_task_alone_whose_functions_decide() -> None:
     made = from_task_alone(load("dataset_path: o/b\ndoc_to_text: !function utils.text\n"), {}, "b")
     assert [(doubt.key, doubt.why.partition(";")[0]) for doubt in made.doubts] == [

@@ -35,10 +35,12 @@ from benchcheck.pool.adding.guess_options import (
 )
 from benchcheck.pool.adding.spec_text import toml_value
 from benchcheck.pool.fields import named, shown, text_of
+from benchcheck.pool.gold import Gold
 from benchcheck.pool.leaks import LEAKS
+from benchcheck.pool.options import Options
 from benchcheck.pool.reading.nesting import check_step
 
-__all__ = ["KEYS", "Guess", "given_mapping", "guess"]
+__all__ = ["KEYS", "Guess", "given_mapping", "guess", "put_fields", "put_gold"]
 
 KEYS = {
     "question": "the question, a field or template",
@@ -238,8 +240,7 @@ def _options(made: Guess, sample: Sample, given: Mapping[str, str], question: st
             why = f"{chosen.value!r} is not called like options and holds texts: only you know"
             made.doubts.append(Doubt("options", why, (chosen.value,)))
             return None
-    for key, value in _shown_fields(chosen.options).items():
-        made.put(f"options.{key}", value, chosen.reason if key == "kind" else "")
+    put_fields(made, "options", chosen.options, chosen.reason)
     if "question" not in made.table and "question_text" not in made.table and not made.doubts:
         _asked_of_all(made, chosen)
     return chosen
@@ -270,14 +271,13 @@ def _asked_of_all(made: Guess, chosen: OptionsFound) -> None:
         made.doubts.append(Doubt("question_text", "no field looks like a question", ("Which option fits the video?",)))
 
 
-def _shown_fields(options: Any) -> dict[str, Any]:
-    """Fields of a dataclass that differ from its defaults, as TOML has them."""
-    found = {}
-    for item in dataclasses.fields(options):
-        value = getattr(options, item.name)
+def put_fields(made: Guess, table: str, declared: Options | Gold, reason: str) -> None:
+    """Put in a part of a spec: what differs from its defaults, as TOML has it, the reason at its kind."""
+    for item in dataclasses.fields(declared):
+        value = getattr(declared, item.name)
         if item.default is dataclasses.MISSING or value != item.default:
-            found[item.name] = list(value) if isinstance(value, tuple) else value
-    return found
+            shown_value = list(value) if isinstance(value, tuple) else value
+            made.put(f"{table}.{item.name}", shown_value, reason if item.name == "kind" else "")
 
 
 def _gold(made: Guess, sample: Sample, given: Mapping[str, str], options: OptionsFound) -> GoldFound | None:
@@ -288,11 +288,15 @@ def _gold(made: Guess, sample: Sample, given: Mapping[str, str], options: Option
         return None
     if "gold_text" in given:
         found = dataclasses.replace(found, gold=dataclasses.replace(found.gold, text=given["gold_text"]))
-    for key, value in _shown_fields(found.gold).items():
-        made.put(f"gold.{key}", value, found.reason if key == "kind" else "")
-    if found.gold.kind in ("first", "last"):
-        made.put("options.shuffle", True, "the file always has the right one in one place: drawn anew for each item")
+    put_gold(made, found.gold, found.reason)
     return found
+
+
+def put_gold(made: Guess, gold: Gold, reason: str) -> None:
+    """Put the gold in, and what it asks of the options."""
+    put_fields(made, "gold", gold, reason)
+    if gold.kind in ("first", "last"):
+        made.put("options.shuffle", True, "the file always has the right one in one place: drawn anew for each item")
 
 
 def _rest(made: Guess, sample: Sample, given: Mapping[str, str], used: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from benchcheck.pool.fields import fold, shown, text_of
 from benchcheck.pool.gold import HIDDEN, Gold, map_gold, other_option
 from benchcheck.pool.raw import RawOptions
 
-__all__ = ["GoldFound", "find_gold", "gold_given", "is_gold_name"]
+__all__ = ["GoldFound", "find_gold", "gold_given", "gold_named", "is_gold_name"]
 
 NEAR = 0.02
 """Shares of the sample that differ by less are the same: a few wrong rows must not decide between two readings."""
@@ -316,19 +316,28 @@ def _nothing(sample: Sample, names: Sequence[str], raws: Sequence[RawOptions]) -
     return Doubt("gold", f"{why}; by its values it could be one of these" if marks else why, tuple(marks[:4]))
 
 
+def gold_named(value: str) -> Gold | None:
+    """Return the gold that a value of `--map` names with its kind, None where the kind is to be found in the data."""
+    if value in ("first", "last", "none"):
+        return Gold(kind=value)
+    name, _, kind = value.rpartition(":")
+    if name and kind in (*_KINDS, "per_choice"):
+        return Gold(kind=kind.rstrip("01"), field=name, base=int(kind == "index1"))
+    return None
+
+
 def gold_given(sample: Sample, value: str, options: OptionsFound) -> GoldFound | Doubt:
     """Return the gold that a user names: `answer`, `answer:index1`, `:letter`, `:text`, or `first`, `last`, `none`."""
-    if value in ("first", "last", "none"):
-        return GoldFound(Gold(kind=value), value, 1.0, "as you say", ())
+    said = gold_named(value)
+    if said is not None and said.kind in ("first", "last", "none", "per_choice"):
+        return GoldFound(said, value, 1.0, "as you say", ())
     name, _, kind = value.rpartition(":")
     raws, free = [raw_of(options.options, record) for record in sample.records], _free(sample, options)
-    if name and kind == "per_choice":
-        return GoldFound(Gold(kind="per_choice", field=name), value, 1.0, "as you say", ())
     if name and kind == "index":
         readings = _indices(sample, name, raws)
         best = _by_text(sample, readings[0], raws, free) if readings else _reading(sample, name, "index0", raws)
         return best.doubt or dataclasses.replace(best, reason="a number, as you say")
-    if name and kind in _KINDS:
+    if said is not None:
         found = _reading(sample, name, kind, raws)
         reason = f"as you say; names an option in {found.count:,} of {_asked(sample.column(name), raws):,}"
         return _with_text(sample, dataclasses.replace(found, reason=reason), raws, free)

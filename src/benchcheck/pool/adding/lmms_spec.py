@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from benchcheck.pool.adding.guess import Guess
+from benchcheck.errors import SpecError
+from benchcheck.pool.adding.guess import Guess, put_fields, put_gold
+from benchcheck.pool.adding.guess_gold import gold_named
 from benchcheck.pool.adding.guess_names import Doubt, Sample
+from benchcheck.pool.adding.guess_options import options_given
 from benchcheck.pool.adding.lmms_task import LmmsTask
+from benchcheck.pool.gold import Gold
 
 __all__ = ["from_task_alone", "note_task", "of_task"]
 
@@ -63,21 +67,26 @@ def _who_decides(task: LmmsTask, key: str) -> str:
 
 
 def _put_untried(made: Guess, key: str, value: str, reason: str) -> None:
-    """Put a mapping in that no record was tried on: options and gold are read as what they turn out to be."""
-    head, colon, rest = value.partition(":")
+    """Put a mapping in that no record was tried on: a field alone is read as what its values turn out to be.
+
+    Raises:
+        SpecError: it names a kind that there is not, or a kind without what it needs.
+    """
     if key == "question":
         made.put("question", value, reason)
-    elif key == "gold":
-        made.put("gold.kind", rest.rstrip("01") if colon else "auto", reason)
-        made.put("gold.field", head)
-        if rest == "index1":
-            made.put("gold.base", 1)
-    elif colon and head == "const":
-        made.put("options.kind", "const", reason)
-        made.put("options.values", rest.split(","))
-    elif "," in value:
-        made.put("options.kind", "columns", reason)
-        made.put("options.fields", value.split(","))
-    else:
-        made.put("options.kind", "auto", reason)
-        made.put("options.field", value)
+        return
+    try:
+        if key == "gold":
+            put_gold(made, gold_named(value) or _field_alone(value), reason)
+            return
+        options = options_given(Sample([]), value).options
+    except ValueError as fault:
+        raise SpecError(f"--map {key}={value}: {fault}") from None
+    alone = options.kind == "list" and not options.member
+    put_fields(made, "options", replace(options, kind="auto") if alone else options, reason)
+
+
+def _field_alone(value: str) -> Gold:
+    """A gold without a kind that says all; an index counts from 0 until the build says that it cannot."""
+    name, colon, kind = value.rpartition(":")
+    return Gold(kind=kind, field=name) if colon else Gold(kind="auto", field=value)
