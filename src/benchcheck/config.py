@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 import tomllib
 import types
 import typing
@@ -41,9 +42,12 @@ __all__ = [
     "from_table",
     "load",
     "parse",
+    "pool_entry",
     "read_toml",
     "starter",
     "step_key",
+    "toml_key",
+    "toml_value",
 ]
 
 STUDY_VERSION = 1
@@ -58,6 +62,7 @@ EMBEDDED: Mapping[str, tuple[str, str]] = types.MappingProxyType(
     {"8b": ("embedded:large", ""), "2b": ("embedded:small", "")}
 )
 """The two tiny checkpoints in the package; they know a made-up world, and nothing of real videos."""
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 T = TypeVar("T")
 
@@ -209,21 +214,37 @@ def starter(
     """
     template = resources.files("benchcheck").joinpath("starter.toml").read_text(encoding="utf-8")
     example = '# [[pool]]\n# spec = "generic"\n# files = ["items.jsonl"]\n# bench = "mine"'
-    entries = ["\n".join(["[[pool]]", *(f"{key} = {_toml(value)}" for key, value in entry.items())]) for entry in pool]
     return template.format(
-        name=_toml(name),
-        videos=_toml(videos),
-        large=_toml(models["8b"][0]),
-        large_revision=_toml(models["8b"][1]),
-        small=_toml(models["2b"][0]),
-        small_revision=_toml(models["2b"][1]),
-        pool="\n\n".join(entries or [example]),
+        name=toml_value(name),
+        videos=toml_value(videos),
+        large=toml_value(models["8b"][0]),
+        large_revision=toml_value(models["8b"][1]),
+        small=toml_value(models["2b"][0]),
+        small_revision=toml_value(models["2b"][1]),
+        pool="\n\n".join(map(pool_entry, pool)) or example,
     )
 
 
-def _toml(value: object) -> str:
-    """A string or a list of strings as TOML; JSON's escapes are TOML's, but for DEL, which TOML wants escaped."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def pool_entry(entry: Mapping[str, Any]) -> str:
+    """Return a benchmark's entry as benchcheck.toml has it; the keys are those of `PoolSource`."""
+    return "\n".join(["[[pool]]", *(f"{key} = {toml_value(value)}" for key, value in entry.items())])
+
+
+def toml_value(value: object) -> str:
+    """Return a value as TOML: texts, numbers, flags, lists and inline tables."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{toml_key(key)} = {toml_value(part)}" for key, part in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    # JSON's flags and texts are TOML's, but for DEL, which TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+
+
+def toml_key(key: str) -> str:
+    """Return a key as TOML, quoted where it has to be."""
+    return key if _BARE_KEY.fullmatch(key) else toml_value(key)
 
 
 def read_toml(path: Path, error: type[BenchcheckError] = ConfigError) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchcheck.config import toml_value
 from benchcheck.errors import SpecError
 from benchcheck.pool.adding.guess_gold import SURE, GoldFound, find_gold, gold_given
 from benchcheck.pool.adding.guess_names import (
@@ -33,7 +34,6 @@ from benchcheck.pool.adding.guess_options import (
     options_given,
     raw_of,
 )
-from benchcheck.pool.adding.spec_text import toml_value
 from benchcheck.pool.fields import named, shown, text_of
 from benchcheck.pool.gold import Gold
 from benchcheck.pool.leaks import LEAKS

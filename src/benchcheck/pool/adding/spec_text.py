@@ -1,16 +1,18 @@
 """A spec as a TOML file for a person to read and keep: each line with the reason why it is there. Pure."""
 
-import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["in_order", "pool_entry", "spec_text", "toml_value"]
+from benchcheck.config import pool_entry as entry_of
+from benchcheck.config import toml_key, toml_value
+
+__all__ = ["in_order", "pool_entry", "spec_text"]
 
 _WIDE = 100
 """Columns up to which a comment stands behind its line."""
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 _ORDER = (
@@ -36,23 +38,9 @@ def in_order(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: table[key] for key in (*_ORDER, *table) if key in table}
 
 
-def toml_value(value: Any) -> str:
-    """Return a value as TOML: texts, numbers, flags, lists and inline tables."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {toml_value(part)}" for key, part in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(toml_value, value)) + "]"
-    # JSON and TOML escape alike, but for DEL, which TOML has escaped, and lone surrogates, which it has not at all.
-    quoted = json.dumps(re.sub(r"[\ud800-\udfff]", "\ufffd", str(value)), ensure_ascii=False)
-    return quoted.replace("\x7f", "\\u007f")
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else toml_value(key)
+def _writable(text: str) -> str:
+    """A text without lone surrogates, which TOML has not at all."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def spec_text(table: Mapping[str, Any], reasons: Mapping[str, str], head: Sequence[str]) -> str:
@@ -66,12 +54,12 @@ def spec_text(table: Mapping[str, Any], reasons: Mapping[str, str], head: Sequen
             lines += [
                 line for key, value in part.items() for line in _lines(key, value, reasons.get(f"{name}.{key}", ""))
             ]
-    return "\n".join(lines) + "\n"
+    return _writable("\n".join(lines) + "\n")
 
 
 def _lines(key: str, value: Any, reason: str) -> Iterator[str]:
     """A key with its comment, behind it where there is room, else above."""
-    line = f"{_key(key)} = {toml_value(value)}"
+    line = f"{toml_key(key)} = {toml_value(value)}"
     comment = _one_line(reason)
     if not comment:
         yield line
@@ -89,6 +77,6 @@ def _one_line(text: str) -> str:
 
 def pool_entry(spec: str, files: Sequence[str], bench: str) -> str:
     """Return the entry of a study's config that reads a benchmark; without files it is the spec's hub dataset."""
-    lines = ["", "[[pool]]", f"spec = {toml_value(spec)}"]
-    lines += [f"files = {toml_value(list(files))}"] if files else []
-    return "\n".join([*lines, f"bench = {toml_value(bench)}", ""])
+    named = {"files": list(files)} if files else {}
+    entry = entry_of({"spec": spec, **named, "bench": bench})
+    return _writable(f"\n{entry}\n")
