@@ -10,13 +10,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchcheck.config import COMMIT
 from benchcheck.errors import InputError, RunError, UsageError, first_line
 from benchcheck.pool.reading.paths import names_below
 from benchcheck.pool.reading.sources import listed
 
 __all__ = ["fetch", "newest_commit"]
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -42,7 +42,7 @@ def fetch(hub: str, revision: str, patterns: Sequence[str]) -> list[Path]:
         raise UsageError(
             f"{hub}: no file is named. Cure: set files in the spec's [source], such as data/test-*.parquet"
         )
-    if _COMMIT.fullmatch(revision) is None:
+    if COMMIT.fullmatch(revision) is None:
         raise UsageError(f"{hub}: {_unpinned(revision)}. Allowed: a commit, 40 hex digits. {_pin(hub)}")
     wanted = [pattern + "*" * pattern.endswith("/") for pattern in patterns]
     folder = _snapshot(hub, revision, wanted)

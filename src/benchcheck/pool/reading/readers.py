@@ -5,7 +5,7 @@ Where it does not, the document is held whole, at 4 to 5 times its size.
 """
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
@@ -186,26 +186,17 @@ def _refuse_json(origin: Origin, place: str, fault: Fault) -> NoReturn:
 
 def _read_jsonl(origin: Origin, layout: Layout) -> _Rows:
     """JSON lines: one object a line, blank lines aside."""
-    steps = layout.unnest
-    for number, line, value in _parsed_lines(origin):
-        if not steps:
-            yield line, value
-            continue
-        try:
-            for record in unnest([value], steps):
-                yield line, record
-        except ValueError as reason:
-            raise InputError(f"{origin.name}: line {number}: {reason}. Cure: mend unnest in the spec") from None
+    return _read_rows(origin, _parsed_lines(origin), layout)
 
 
-def _parsed_lines(origin: Origin) -> Iterator[tuple[int, str, Any]]:
-    """The values of JSON lines, each with its number and its place."""
+def _parsed_lines(origin: Origin) -> _Rows:
+    """The values of JSON lines, each with its place."""
     for number, line in lines(origin):
         text = line.strip(b" \t\r\n")
         if not text:
             continue
         try:
-            yield number, f"line {number}", parse(decoded(origin, text, number))
+            yield f"line {number}", parse(decoded(origin, text, number))
         except Fault as fault:
             column = f" at column {fault.column}" if fault.column else ""
             raise DamagedFileError(
@@ -216,8 +207,13 @@ def _parsed_lines(origin: Origin) -> Iterator[tuple[int, str, Any]]:
 
 def _read_jsonl_rows(origin: Origin, layout: Layout) -> _Rows:
     """JSON lines of arrays, the first of which names the fields (SUTD-TrafficQA)."""
-    header = list(layout.header)
-    for number, line, value in _parsed_lines(origin):
+    return _read_rows(origin, _headed_lines(origin, layout.header), layout)
+
+
+def _headed_lines(origin: Origin, given: Sequence[str]) -> _Rows:
+    """Lines of arrays as records: by the header that is given, else by the first line."""
+    header = list(given)
+    for line, value in _parsed_lines(origin):
         if not isinstance(value, list):
             raise InputError(f"{origin.name}: {line} is {shown(value)}. Allowed: an array. Cure: set reader = 'jsonl'")
         if not header:
@@ -226,21 +222,10 @@ def _read_jsonl_rows(origin: Origin, layout: Layout) -> _Rows:
             continue
         if len(value) != len(header):
             raise DamagedFileError(
-                f"{origin.name}: line {number}: {len(value)} values where the header has {len(header)}. Cure: one "
+                f"{origin.name}: {line}: {len(value)} values where the header has {len(header)}. Cure: one "
                 "value a field, null where there is none"
             )
-        yield from _unnested(origin, line, dict(zip(header, value, strict=True)), layout)
-
-
-def _unnested(origin: Origin, place: str, row: dict[str, Any], layout: Layout) -> _Rows:
-    """A row of a table, or what `unnest` makes of it."""
-    if not layout.unnest:
-        yield place, row
-        return
-    try:
-        yield from ((place, record) for record in unnest([row], layout.unnest))
-    except ValueError as reason:
-        raise InputError(f"{origin.name}: {place}: {reason}. Cure: mend unnest in the spec") from None
+        yield line, dict(zip(header, value, strict=True))
 
 
 def _read_csv(origin: Origin, layout: Layout) -> _Rows:
@@ -255,10 +240,16 @@ def _read_parquet(origin: Origin, layout: Layout) -> _Rows:
     return _read_rows(origin, parquet_rows(origin), layout)
 
 
-def _read_rows(origin: Origin, table: Iterator[tuple[str, dict[str, Any]]], layout: Layout) -> _Rows:
-    """The rows of a table, unnested."""
+def _read_rows(origin: Origin, table: _Rows, layout: Layout) -> _Rows:
+    """The rows of a table, or the values of lines, as they are or as `unnest` has them."""
+    if not layout.unnest:
+        yield from table
+        return
     for place, row in table:
-        yield from _unnested(origin, place, row, layout)
+        try:
+            yield from ((place, record) for record in unnest([row], layout.unnest))
+        except ValueError as reason:
+            raise InputError(f"{origin.name}: {place}: {reason}. Cure: mend unnest in the spec") from None
 
 
 READERS: dict[str, Callable[[Origin, Layout], _Rows]] = {

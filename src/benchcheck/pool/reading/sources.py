@@ -193,7 +193,12 @@ def _measure(origin: Origin, count: int, fresh: int) -> None:
         what = f"the archive unpacks to over {MAX_RATIO} times its {meter.size:,} bytes"
     else:
         return
-    raise DamagedFileError(f"{origin.name}: {what}, as a zip bomb does. Cure: unpack it yourself if it is none")
+    raise _bomb(origin, what)
+
+
+def _bomb(origin: Origin, what: str) -> DamagedFileError:
+    """What to raise for more bytes than an annotation file would have."""
+    return DamagedFileError(f"{origin.name}: {what}, as a zip bomb does. Cure: unpack it yourself if it is none")
 
 
 def _check_head(origin: Origin, head: bytes) -> None:
@@ -337,10 +342,7 @@ def _member(archive: zipfile.ZipFile, path: Path, info: zipfile.ZipInfo, meter: 
         raise DamagedFileError(f"{origin.name}: an archive in an archive. Cure: unpack the outer one")
     if info.file_size > max(_FREE, MAX_RATIO * info.compress_size):
         # Its own header says so: no need to read a gigabyte first.
-        raise DamagedFileError(
-            f"{origin.name}: unpacks to over {MAX_RATIO} times its {origin.packed:,} bytes, as a zip bomb does. Cure: "
-            "unpack it yourself if it is none"
-        )
+        raise _bomb(origin, f"unpacks to over {MAX_RATIO} times its {origin.packed:,} bytes")
     return origin
 
 
