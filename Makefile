@@ -9,12 +9,12 @@ demo:
 
 # The fast tier: everything but the tests marked long. Two processes; coverage is held by `make test-long`.
 test:
-	@scripts/venv transformers,server,ray,dev
+	@scripts/venv transformers,server,ray,check,s3,dev
 	$(PYTEST) -n 2 -m "not long"
 
 # All tests, real vLLM on the CPU and Ray among them, with coverage: pure modules 100 %, the rest 90 %.
 test-long:
-	@scripts/venv transformers,server,ray,dev
+	@scripts/venv transformers,server,ray,check,s3,dev
 	@scripts/vllm-venv
 	rm -f .coverage .coverage.*
 	$(PYTEST) -n 2 --cov --cov-report=
@@ -22,19 +22,19 @@ test-long:
 	.venv/bin/python scripts/coverage_gate.py .coverage.json
 
 lint:
-	@scripts/venv transformers,server,ray,dev
+	@scripts/venv transformers,server,ray,check,s3,dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
 format:
-	@scripts/venv transformers,server,ray,dev
+	@scripts/venv transformers,server,ray,check,s3,dev
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
 # Speed figures, as ratios in one run; docs/performance.md keeps them.
 bench:
-	@scripts/venv transformers,server,ray,dev
+	@scripts/venv transformers,server,ray,check,s3,dev
 	.venv/bin/python bench/plan.py
 	.venv/bin/python bench/frames.py
 	.venv/bin/python bench/packed_forward.py
@@ -44,7 +44,7 @@ bench:
 
 # The documentation is Markdown; this runs every command in it and follows every link.
 docs:
-	@scripts/venv transformers,server,ray,dev
+	@scripts/venv transformers,server,ray,check,s3,dev
 	$(PYTEST) -n 2 tests/docs
 
 clean:

@@ -25,13 +25,15 @@ WALLS: dict[str, set[str]] = {
     "answers": {"config", "items", "screen"},
     "study": {"config", "errors", "files", "items"},
     "pool": {"config", "errors", "files", "items", "pipes", "screen", "study"},
-    "video": {"config", "errors", "files", "items", "pipes", "pool", "screen", "study"},
+    "video": {"config", "errors", "files", "items", "pipes", "pool", "screen", "study", "tars"},
     "backends": {"errors", "pipes", "screen", "settings"},
     "run": {"answers", "backends", "config", "errors", "files", "items", "screen", "settings", "study", "video"},
     "report": {"answers", "config", "errors", "files", "items", "pool", "run", "screen", "study", "video"},
     "demo": {"errors", "screen"},
     # It asks a stack as a run does, about a made-up world, and about the study's own models.
     "doctor": {"answers", "backends", "config", "demo", "errors", "items", "run", "screen", "study"},
+    "tars": {"errors", "files"},
+    "transfer": {"config", "errors", "files", "items", "pool", "run", "screen", "study", "tars", "video"},
     "console": {"config", "errors", "files", "items", "pool", "report", "run", "screen", "study", "video"},
 }
 # The rooms of the pool, and which of them each may import from; what lies beside them reads files and no more.
@@ -49,6 +51,7 @@ COMMANDS = {
     "cli.benchmarks",
     "cli.check_table",
     "cli.checking",
+    "cli.frames",
     "cli.clusters",
     "cli.options",
     "cli.planning",

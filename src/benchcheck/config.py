@@ -46,6 +46,7 @@ __all__ = [
     "read_toml",
     "starter",
     "step_key",
+    "step_protocol",
     "toml_key",
     "toml_value",
 ]
@@ -172,7 +173,13 @@ class Config:
 
 
 def step_key(config: Config, step: Step) -> str:
-    """Return 16 hex digits over all that could change an answer of this step (protocol 6).
+    """Return 16 hex digits over all that could change an answer of this step: `step_protocol` (protocol 6)."""
+    seen = json.dumps(step_protocol(config, step), sort_keys=True)
+    return hashlib.sha256(seen.encode()).hexdigest()[:16]
+
+
+def step_protocol(config: Config, step: Step) -> dict[str, Any]:
+    """Return all that could change an answer of this step, as JSON values.
 
     Model, revision, preset, the prompt's text and layout, the option orders, the frames. Not in it: the engine, its
     version, dtype and GPU (rows record those), and the thresholds of the verdict (they can move without asking again).
@@ -195,7 +202,7 @@ def step_key(config: Config, step: Step) -> str:
         seen["single"] = frames.single
     if step.sight is Sight.SHUFFLED:
         seen["shuffle"] = protocol.seed
-    return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:16]
+    return seen
 
 
 def starter(

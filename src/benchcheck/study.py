@@ -140,6 +140,21 @@ class Study:
         return self.logs / "manifest.jsonl"
 
     @property
+    def certificate_file(self) -> Path:
+        """What `frames check` found: a sample of frames decoded again by a second decoder."""
+        return self.results / "frames_certificate.json"
+
+    @property
+    def normalized(self) -> Path:
+        """Videos that were brought into one form: `<content hash>/video.mp4` and `meta.json` each."""
+        return self.root / "normalized"
+
+    @property
+    def package_file(self) -> Path:
+        """What a study that came as a package says of where it comes from; others have none."""
+        return self.root / "package.json"
+
+    @property
     def accounting_file(self) -> Path:
         """One line per step, unit and run (JSON lines; `run_accounting.csv` is made from it)."""
         return self.logs / "accounting.jsonl"

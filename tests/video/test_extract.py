@@ -192,9 +192,7 @@ worker.main()
     items = [item(name, number=n) for n, name in enumerate(("hang.mp4", "crash.mp4", "a.mp4", "z.mp4"))]
     real = crew.work_through
     command = (sys.executable, "-c", code)
-    monkeypatch.setattr(
-        extract, "work_through", lambda tasks, settings, workers: real(tasks, settings, workers, command)
-    )
+    monkeypatch.setattr(crew, "work_through", lambda tasks, settings, workers: real(tasks, settings, workers, command))
     summary = extract_frames(study, items=items, workers=2, limit_s=1.0)
     assert summary.made == 2
     assert dict(summary.statuses) == {"too_slow": 1, "crashed": 1}
@@ -204,7 +202,7 @@ worker.main()
 
 
 def test_a_full_disk_stops_the_run_with_one_line(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extract, "work_through", lambda *_: ((task, {"stop": "disk full"}) for task in [None]))
+    monkeypatch.setattr(crew, "work_through", lambda *_: ((task, {"stop": "disk full"}) for task in [None]))
     with pytest.raises(StudyError, match="disk full"):
         extract_frames(study, items=[item("a.mp4")])
 

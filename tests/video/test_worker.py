@@ -16,7 +16,7 @@ SPEC = {"count": 4, "long_side": 64, "quality": 85, "threads": 1}
 
 
 def lines(folder: Path, *tasks: dict) -> str:
-    settings = {"spec": SPEC, "folder": str(folder), "limit_s": 60}
+    settings = {"job": "draw", "spec": SPEC, "folder": str(folder), "limit_s": 60}
     return "".join(json.dumps(line) + "\n" for line in (settings, *tasks))
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ASKING",
+    "CARRYING",
     "ENGINE",
     "MAKING",
     "PARTS",
@@ -50,10 +51,11 @@ __all__ = [
 ]
 
 _ORDER = (
-    *("init", "pool", "frames", "benchmarks"),
-    *("add", "build", "check"),
+    *("init", "pool", "videos", "frames", "benchmarks", "places"),
+    *("add", "build", "prepare", "extract", "check", "unpack"),
     *("doctor", "plan", "screen", "status", "reread"),
     *("assemble", "report"),
+    *("package", "pack", "merge", "upload", "download", "import-pool"),
     *("demo", "controls"),
     *("serve", "work"),
 )
@@ -79,6 +81,7 @@ app = typer.Typer(
 MAKING = "Make a study"
 ASKING = "Ask the models"
 SEEING = "See the results"
+CARRYING = "Carry it to another machine, and the results home"
 TRYING = "Try it on a benchmark whose truth is known"
 PARTS = "Parts of a run, each by itself"
 """Panels of commands in `benchcheck --help`."""

@@ -13,16 +13,13 @@ __all__ = [
     "assemble",
     "controls_make",
     "demo",
-    "frames_extract",
     "init",
     "report",
 ]
 
-frames_app = typer.Typer(help="Videos become frames.", no_args_is_help=True)
 controls_app = typer.Typer(
     help="Benchmarks whose truth is known, for testing a model or a setup.", no_args_is_help=True
 )
-app.add_typer(frames_app, name="frames", rich_help_panel=MAKING)
 app.add_typer(controls_app, name="controls", rich_help_panel=TRYING)
 
 
@@ -69,25 +66,6 @@ def init(
     typed = shlex.quote(str(study))
     then = f"pool build {typed}" if pool else f"pool add FILE --study {typed}"
     print(f"{made.root / 'benchcheck.toml'} written. Next: benchcheck {then}")
-
-
-@frames_app.command("extract")
-def frames_extract(
-    study: StudyFolder,
-    workers: Annotated[int, typer.Option(min=0, max=256, help="Worker processes; 0 is one per core.")] = 0,
-) -> None:
-    """Decode the frames that are not there yet; the same command continues where it stopped."""
-    from benchcheck.console import FramesBar, tell
-    from benchcheck.study import Study
-    from benchcheck.video.extract import extract_frames
-
-    opened, bar = Study.open(study), FramesBar()
-    try:
-        summary = extract_frames(opened, workers=workers or None, progress=bar)
-    finally:
-        bar.close()
-    for line in summary.lines():
-        tell(line)
 
 
 @app.command(rich_help_panel=SEEING)

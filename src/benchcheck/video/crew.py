@@ -1,15 +1,18 @@
 """Worker processes that may die: tasks go out one by one, and what dies with a task in hand fails that task only."""
 
+import contextlib
 import selectors
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from benchcheck import pipes
-from benchcheck.errors import RunError
+from benchcheck.errors import RunError, StudyError
 from benchcheck.pipes import Death
+from benchcheck.video.faults import VideoError
+from benchcheck.video.task import Task
 
-__all__ = ["WORKER", "Worker", "how_it_died", "work_through"]
+__all__ = ["WORKER", "Worker", "how_it_died", "settled", "work_through"]
 
 WORKER = (sys.executable, "-P", "-m", "benchcheck.video.worker")
 """`-P`: a file of the user's called `av.py` in the current folder is not imported."""
@@ -56,6 +59,35 @@ def work_through(
                 crew.go_on(worker, answer)
                 if task is not None:
                     yield task, answer
+
+
+def settled(
+    tasks: Sequence[Task], settings: Mapping[str, Any], workers: int
+) -> Generator[tuple[Task, Mapping[str, Any] | VideoError]]:
+    """Yield every video's task with its worker's answer, or with what its worker died of, as they come.
+
+    Raises:
+        StudyError: a worker could not write.
+        RunError: no worker can start.
+    """
+    if not tasks:
+        return
+    pairs = ((task, task.table()) for task in tasks)
+    with contextlib.closing(work_through(pairs, settings, workers)) as answers:
+        for task, answer in answers:
+            if isinstance(answer, Death):
+                yield task, _fault_of(answer, settings["limit_s"])
+            elif "stop" in answer:
+                raise StudyError(answer["stop"])
+            else:
+                yield task, answer
+
+
+def _fault_of(death: Death, limit_s: float) -> VideoError:
+    """What a worker's death says about the video it held."""
+    if death.timed_out:
+        return VideoError("too_slow", f"not done after {limit_s:g} s")
+    return VideoError("crashed", how_it_died(death))
 
 
 class _Crew:

@@ -33,9 +33,12 @@ class Video:
         VideoError: from the constructor when FFmpeg finds no moving picture in the file.
     """
 
-    def __init__(self, path: str, spec: Spec, *, thorough: bool = False) -> None:
-        """`thorough` decodes everything even where the packets would do; the result is the same."""
-        self.path, self.spec = path, spec
+    def __init__(self, path: str, spec: Spec, *, thorough: bool = False, span: tuple[int, int] | None = None) -> None:
+        """`thorough` decodes everything even where the packets would do; the result is the same.
+
+        `span` is the stretch of the file that is the video, where it stands in an archive.
+        """
+        self.path, self.spec, self._span = path, spec, span
         self._picture: Picture | None = None
         self._packets: Packets | None = None
         self._order: list[int] = []
@@ -183,7 +186,7 @@ class Video:
 
     def _opened(self) -> Opened:
         # One thread in the thorough way: with several, an error at the end takes whole frames with it.
-        return Opened(self.path, self.spec.threads if self._packets else 1)
+        return Opened(self.path, self.spec.threads if self._packets else 1, self._span)
 
 
 @dataclass(slots=True)

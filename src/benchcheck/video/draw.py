@@ -1,6 +1,6 @@
 """One video, all its windows: checked, decoded once, written as sets of frames. What a worker process does per task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -10,11 +10,12 @@ from benchcheck.video.decode import Video
 from benchcheck.video.faults import READY, VideoError
 from benchcheck.video.frames import Drawn, publish_frames
 from benchcheck.video.grid import Timeline, Window, duplicates_of, grid_times, span_of
+from benchcheck.video.media import reachable
 from benchcheck.video.picture import Spec, decoder_versions
-from benchcheck.video.store import Outcome, check_file, find_file
+from benchcheck.video.store import Outcome
 from benchcheck.video.task import Task
 
-__all__ = ["DAMAGED_SHARE", "draw", "outcomes_table"]
+__all__ = ["DAMAGED_SHARE", "begin", "draw"]
 
 DAMAGED_SHARE = Fraction(1, 8)
 """(D) A set with more damaged frames than this fails; up to here they are kept and flagged."""
@@ -38,17 +39,17 @@ def draw(task: Task, spec: Spec, frames_folder: Path, *, thorough: bool = False)
     """
     digest = ""
     try:
-        path = find_file(task.paths)
-        digest, size = check_file(path)
-        video = Video(path, spec, thorough=thorough)
-        parts, faults, pictures = _decoded(video, task.windows, spec)
+        with reachable(task) as media:
+            digest = media.sha256
+            video = Video(media.path, spec, thorough=thorough, span=media.span)
+            parts, faults, pictures = _decoded(video, task.windows, spec)
     except VideoError as fault:
         return [Outcome(task.key, key, fault.status, digest, fault.reason) for key in task.windows]
     except MemoryError:
         return [
             Outcome(task.key, key, "unsupported", digest, "its pictures do not fit in memory") for key in task.windows
         ]
-    source = {"name": _relative(path, task.folder), "sha256": digest, "bytes": size}
+    source = {"name": media.name, "sha256": digest, "bytes": media.bytes}
     outcomes = [Outcome(task.key, key, fault.status, digest, fault.reason) for key, fault in faults.items()]
     for part in parts:
         harm = _damage(part, video.timeline(), pictures)
@@ -133,11 +134,7 @@ def _about(part: _Part, video: Video, spec: Spec, source: Mapping[str, Any]) -> 
     }
 
 
-def _relative(path: str, folder: str) -> str:
-    """A file's name below the videos folder."""
-    return path.removeprefix(folder).lstrip("/") if folder else Path(path).name
-
-
-def outcomes_table(outcomes: Sequence[Outcome]) -> list[dict[str, str]]:
-    """Outcomes as JSON values, for the way from a worker process to the run."""
-    return [asdict(outcome) for outcome in outcomes]
+def begin(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return what a worker does with each task (`worker.JOBS`): its frames, answered as outcomes in JSON values."""
+    spec, folder = Spec(**settings["spec"]), Path(settings["folder"])
+    return lambda task: {"outcomes": [asdict(outcome) for outcome in draw(Task.of(task), spec, folder)]}

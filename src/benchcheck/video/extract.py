@@ -1,24 +1,22 @@
 """Frames for a whole study: what is missing is made on all cores, what fails is a row, what is there stays."""
 
-import contextlib
 import itertools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchcheck.errors import StudyError, UsageError
-from benchcheck.pipes import Death
+from benchcheck.errors import UsageError
 from benchcheck.pool.items import Item
 from benchcheck.study import Study
-from benchcheck.video.crew import how_it_died, work_through
+from benchcheck.video.crew import settled
 from benchcheck.video.faults import CURES, VideoError
-from benchcheck.video.frames import clean_leftovers, read_folder, refuse_other_spec, usable_key
-from benchcheck.video.grid import Window
-from benchcheck.video.store import Outcome, candidates, parse_video_key, record, videos_of
+from benchcheck.video.frames import clean_leftovers, read_folder, refuse_other_spec
+from benchcheck.video.store import Outcome, parse_video_key, record
 from benchcheck.video.task import Task
+from benchcheck.video.wanted import WantedSet, failed, tasks_of, wanted_sets
 
 __all__ = ["LIMIT_S", "FramesProgress", "FramesSummary", "extract_frames"]
 
@@ -97,16 +95,6 @@ class FramesSummary:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """One set of frames that some item needs."""
-
-    frames_key: str
-    video_key: str
-    bench: str
-    window: Window
-
-
 def extract_frames(
     study: Study,
     *,
@@ -129,14 +117,15 @@ def extract_frames(
     if workers < 1 or limit_s <= 0:
         raise UsageError(f"workers = {workers} and limit_s = {limit_s:g} must be above 0")
     clean_leftovers(study.frames)
-    wanted = _wanted(study, items)
+    wanted = wanted_sets(study, items)
     todo = _todo(study, wanted)
-    tasks, hopeless = _tasks(study, todo)
+    tasks, hopeless = tasks_of(study, todo)
     workers = max(1, min(workers, len(tasks)))
     settings = _settings(study, threads=max(1, cores // workers), limit_s=limit_s)
     summary, begun = FramesSummary(total=len(wanted), before=len(wanted) - len(todo)), time.monotonic()
     try:
-        for outcomes in itertools.chain(hopeless, _settled(tasks, settings, workers)):
+        made = (_outcomes(*one) for one in settled(tasks, settings, workers))
+        for outcomes in itertools.chain(hopeless, made):
             record(study, outcomes)
             summary.add(outcomes)
             summary.seconds = time.monotonic() - begun
@@ -153,28 +142,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _wanted(study: Study, items: Iterable[Item] | None) -> list[_Wanted]:
-    """The distinct sets of frames of multiple-choice items, in the pool's order."""
-    columns = ["frames_key", "video_key", "bench", "start", "end", "format"]
-    rows: Iterable[Mapping[str, Any]]
-    if items is None:
-        rows = study.item_table(columns).to_pylist()
-    else:
-        rows = ({name: getattr(item, name) for name in columns} for item in items)
-    wanted: dict[str, _Wanted] = {}
-    for row in rows:
-        if row["format"] == "mcq" and row["frames_key"] not in wanted:
-            window = (_ms(row["start"]), _ms(row["end"]))
-            wanted[row["frames_key"]] = _Wanted(row["frames_key"], row["video_key"], row["bench"], window)
-    return list(wanted.values())
-
-
-def _ms(seconds: float | None) -> int | None:
-    """Whole milliseconds, rounded as the frames key is."""
-    return None if seconds is None else round(seconds * 1000)
-
-
-def _todo(study: Study, wanted: Sequence[_Wanted]) -> list[_Wanted]:
+def _todo(study: Study, wanted: Sequence[WantedSet]) -> list[WantedSet]:
     """What is not ready: no folder, or one whose files are not whole.
 
     Raises:
@@ -189,71 +157,15 @@ def _todo(study: Study, wanted: Sequence[_Wanted]) -> list[_Wanted]:
     return [each for each in wanted if each.frames_key not in whole]
 
 
-def _tasks(study: Study, todo: Sequence[_Wanted]) -> tuple[list[Task], list[list[Outcome]]]:
-    """Group sets by video, so that a file is read and decoded once; names that can be no file fail at once."""
-    groups: dict[tuple[str, str], list[_Wanted]] = {}
-    for each in todo:
-        groups.setdefault((each.video_key, each.bench), []).append(each)
-    tasks, hopeless = list[Task](), list[list[Outcome]]()
-    for (video_key, bench), group in groups.items():
-        try:
-            tasks.append(_task(study, video_key, bench, group))
-        except VideoError as fault:
-            hopeless.append(_failed(video_key, [each.frames_key for each in group], fault))
-    return tasks, hopeless
-
-
-def _task(study: Study, video_key: str, bench: str, group: Sequence[_Wanted]) -> Task:
-    """One video's message for a worker.
-
-    Raises:
-        VideoError: the item names no file below the videos folder.
-    """
-    for each in group:
-        if not usable_key(each.frames_key):
-            raise VideoError("outside", f"frames key {each.frames_key!r} is no folder name")
-    videos = videos_of(study.config, bench, study.root)
-    return Task(
-        video_key,
-        tuple(candidates(study.root, videos, bench, parse_video_key(video_key).member)),
-        {each.frames_key: each.window for each in group},
-        os.path.abspath(study.root / videos.folder),
-    )
-
-
-def _failed(video_key: str, frames_keys: Iterable[str], fault: VideoError) -> list[Outcome]:
-    return [Outcome(video_key, key, fault.status, "", fault.reason) for key in frames_keys]
-
-
 def _settings(study: Study, *, threads: int, limit_s: float) -> dict[str, Any]:
     """The first message of every worker."""
     frames = study.config.frames
     spec = {"count": frames.count, "long_side": frames.long_side, "quality": frames.quality, "threads": threads}
-    return {"spec": spec, "folder": os.path.abspath(study.frames), "limit_s": limit_s}
+    return {"job": "draw", "spec": spec, "folder": os.path.abspath(study.frames), "limit_s": limit_s}
 
 
-def _settled(tasks: Sequence[Task], settings: Mapping[str, Any], workers: int) -> Iterator[list[Outcome]]:
-    """Each video's outcomes as its worker gives them, or what its worker died of.
-
-    Raises:
-        StudyError: a worker could not write.
-        RunError: no worker can start.
-    """
-    if not tasks:
-        return
-    pairs = ((task, task.table()) for task in tasks)
-    with contextlib.closing(work_through(pairs, settings, workers)) as answers:
-        for task, answer in answers:
-            if isinstance(answer, Death):
-                yield _failed(task.key, task.windows, _fault_of(answer, settings["limit_s"]))
-            elif "stop" in answer:
-                raise StudyError(answer["stop"])
-            else:
-                yield [Outcome(**outcome) for outcome in answer["outcomes"]]
-
-
-def _fault_of(death: Death, limit_s: float) -> VideoError:
-    """What a worker's death says about the video it held."""
-    if death.timed_out:
-        return VideoError("too_slow", f"not done after {limit_s:g} s")
-    return VideoError("crashed", how_it_died(death))
+def _outcomes(task: Task, answer: Mapping[str, Any] | VideoError) -> list[Outcome]:
+    """What became of each set of a video: as its worker says, or what the worker died of."""
+    if isinstance(answer, VideoError):
+        return failed(task.key, task.windows, answer)
+    return [Outcome(**outcome) for outcome in answer["outcomes"]]

@@ -17,7 +17,7 @@ _DEMUXERS = (
     "mp3,wav,flac,aac,ac3,amr,w64,aiff"
 )
 """What may be opened. Not in it: playlists and scripts (hls, concat, dash), which would read other files."""
-_OPEN = {"protocol_whitelist": "file", "format_whitelist": _DEMUXERS}
+_OPEN = {"protocol_whitelist": "file,subfile", "format_whitelist": _DEMUXERS}
 _UNREADABLE = (av.FFmpegError, IndexError)
 """What reading packets raises. PyAV 18 has an IndexError for a stream that appears in the middle of a broken file."""
 _STILLS = {"image2", "jpeg_pipe", "png_pipe", "webp_pipe", "bmp_pipe", "tiff_pipe", "gif_pipe"}
@@ -44,14 +44,16 @@ class Errors:
 class Opened:
     """The file with its video stream, closed in the end; what FFmpeg says is wrong becomes a `VideoError`."""
 
-    def __init__(self, path: str, threads: int) -> None:
-        self.path, self.threads = path, threads
+    def __init__(self, path: str, threads: int, span: tuple[int, int] | None = None) -> None:
+        """`span`: first byte and the one after the last, of a video that is a stretch of the file."""
+        # `file:` keeps FFmpeg from reading a protocol out of a name with a colon.
+        self.url = f"file:{path}" if span is None else f"subfile,,start,{span[0]},end,{span[1]},,:{path}"
+        self.threads = threads
         self.container: Any = None
 
     def __enter__(self) -> tuple[Any, Any]:
         try:
-            # `file:` keeps FFmpeg from reading a protocol out of a name with a colon.
-            self.container = av.open(f"file:{self.path}", container_options=_OPEN)
+            self.container = av.open(self.url, container_options=_OPEN)
             return self.container, self._stream()
         except VideoError:
             self.__exit__()

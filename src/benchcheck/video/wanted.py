@@ -1,0 +1,92 @@
+"""What a study's items need of videos: distinct sets of frames, and one task per video file."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchcheck.pool.items import Item
+from benchcheck.study import Study
+from benchcheck.video.faults import VideoError
+from benchcheck.video.frames import usable_key
+from benchcheck.video.grid import Window
+from benchcheck.video.store import Outcome, candidates, parse_video_key, videos_of
+from benchcheck.video.task import Task
+
+__all__ = ["WantedSet", "failed", "tasks_of", "wanted_sets"]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedSet:
+    """One set of frames that some item needs."""
+
+    frames_key: str
+    video_key: str
+    bench: str
+    window: Window
+
+
+def wanted_sets(study: Study, items: Iterable[Item] | None = None) -> list[WantedSet]:
+    """Return the distinct sets of frames of multiple-choice items, of all or of the given ones, in the pool's order.
+
+    Raises:
+        StudyError: there is no pool yet, or its file is damaged.
+    """
+    columns = ["frames_key", "video_key", "bench", "start", "end", "format"]
+    rows: Iterable[Mapping[str, Any]]
+    if items is None:
+        rows = study.item_table(columns).to_pylist()
+    else:
+        rows = ({name: getattr(item, name) for name in columns} for item in items)
+    wanted: dict[str, WantedSet] = {}
+    for row in rows:
+        if row["format"] == "mcq" and row["frames_key"] not in wanted:
+            window = (_ms(row["start"]), _ms(row["end"]))
+            wanted[row["frames_key"]] = WantedSet(row["frames_key"], row["video_key"], row["bench"], window)
+    return list(wanted.values())
+
+
+def _ms(seconds: float | None) -> int | None:
+    """Whole milliseconds, rounded as the frames key is."""
+    return None if seconds is None else round(seconds * 1000)
+
+
+def tasks_of(study: Study, wanted: Sequence[WantedSet]) -> tuple[list[Task], list[list[Outcome]]]:
+    """Group sets by video, so that a file is read and decoded once; names that can be no file fail at once.
+
+    Raises:
+        SpecError: the spec of an entry with videos of its own is not there.
+    """
+    groups: dict[tuple[str, str], list[WantedSet]] = {}
+    for each in wanted:
+        groups.setdefault((each.video_key, each.bench), []).append(each)
+    tasks, hopeless = list[Task](), list[list[Outcome]]()
+    for (video_key, bench), group in groups.items():
+        try:
+            tasks.append(_task(study, video_key, bench, group))
+        except VideoError as fault:
+            hopeless.append(failed(video_key, [each.frames_key for each in group], fault))
+    return tasks, hopeless
+
+
+def _task(study: Study, video_key: str, bench: str, group: Sequence[WantedSet]) -> Task:
+    """One video's message for a worker.
+
+    Raises:
+        VideoError: the item names no file below the videos folder.
+    """
+    for each in group:
+        if not usable_key(each.frames_key):
+            raise VideoError("outside", f"frames key {each.frames_key!r} is no folder name")
+    videos = videos_of(study.config, bench, study.root)
+    return Task(
+        video_key,
+        tuple(candidates(study.root, videos, bench, parse_video_key(video_key).member)),
+        {each.frames_key: each.window for each in group},
+        os.path.abspath(study.root / videos.folder),
+    )
+
+
+def failed(video_key: str, frames_keys: Iterable[str], fault: VideoError) -> list[Outcome]:
+    """Return the outcomes of a video of which no set can be made."""
+    return [Outcome(video_key, key, fault.status, "", fault.reason) for key in frames_keys]
