@@ -1,14 +1,8 @@
 """Sets of frames: a folder of JPEG files with its frames.json, written whole, loaded cheaply (protocol 3)."""
 
-import contextlib
-import errno
-import fcntl
 import json
 import os
-import shutil
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +12,7 @@ from benchcheck.errors import StudyError
 from benchcheck.files import writing
 from benchcheck.screen.readings import Failure
 from benchcheck.study import FRAMES_FILE, Study
+from benchcheck.video.folders import clear_abandoned, in_progress, moved
 
 __all__ = [
     "FRAMES_VERSION",
@@ -32,8 +27,6 @@ __all__ = [
 ]
 
 FRAMES_VERSION = 1
-_LONELY_S = 60
-"""A temporary folder without its frames.json is this young while its owner is just making it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,19 +137,6 @@ def refuse_other_spec(study: Study, sets: Sequence[tuple[str, Mapping[str, Any]]
             )
 
 
-@contextlib.contextmanager
-def _in_progress(parent: Path, frames_key: str) -> Iterator[Path]:
-    """Give a temporary folder that its owner holds locked by its frames.json; removed unless it was moved away."""
-    parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{frames_key}.{os.getpid()}.", suffix=".tmp", dir=parent))
-    try:
-        with (folder / FRAMES_FILE).open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def publish_frames(parent: Path, frames_key: str, drawn: Sequence[Drawn], about: Mapping[str, Any]) -> bool:
     """Write a set of frames whole: into a temporary folder, moved in place in one step.
 
@@ -177,73 +157,13 @@ def publish_frames(parent: Path, frames_key: str, drawn: Sequence[Drawn], about:
         for index, frame in enumerate(drawn)
     ]
     table = {"version": FRAMES_VERSION, "key": frames_key, **about, "frames": frames}
-    with writing(final), _in_progress(parent, frames_key) as folder:
-        folder.chmod(0o777 & ~_umask())
+    with writing(final), in_progress(parent, frames_key, FRAMES_FILE) as folder:
         for index, frame in enumerate(drawn):
             (folder / frame_name(index)).write_bytes(frame.jpeg)
         (folder / FRAMES_FILE).write_text(json.dumps(table, indent=1) + "\n")
-        return _moved(folder, final)
-
-
-def _moved(folder: Path, final: Path) -> bool:
-    """Move a finished folder in place; when a whole one is there already, that one stays."""
-    for _ in range(2):
-        try:
-            folder.rename(final)
-        except OSError as reason:
-            if reason.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                raise
-        else:
-            return True
-        if not isinstance(read_folder(final), str):
-            return False
-        _set_aside(final)
-    return False
-
-
-def _set_aside(final: Path) -> None:
-    """Take a damaged folder, or a file in its place, out of the way."""
-    aside = final.with_name(f".{final.name}.{os.getpid()}.{time.monotonic_ns()}.old.tmp")
-    with contextlib.suppress(FileNotFoundError):
-        final.rename(aside)
-    if aside.is_dir():
-        shutil.rmtree(aside, ignore_errors=True)
-    else:
-        aside.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    """This process's umask; mkdtemp makes private folders, frames are shared like other files."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        return moved(folder, final, lambda there: not isinstance(read_folder(there), str))
 
 
 def clean_leftovers(parent: Path) -> int:
     """Remove temporary folders of runs that were killed, and return how many; those in use are locked and stay."""
-    removed = 0
-    if not parent.is_dir():
-        return 0
-    with os.scandir(parent) as entries:
-        names = [entry.name for entry in entries if entry.name.startswith(".") and entry.name.endswith(".tmp")]
-    for name in names:
-        if _abandoned(parent / name):
-            shutil.rmtree(parent / name, ignore_errors=True)
-            removed += 1
-    return removed
-
-
-def _abandoned(folder: Path) -> bool:
-    """Whether nobody holds a temporary folder: not by process ids, which mean nothing on another node."""
-    try:
-        with (folder / FRAMES_FILE).open("r+b") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-    except BlockingIOError:
-        return False
-    except FileNotFoundError:
-        with contextlib.suppress(OSError):
-            return time.time() - folder.stat().st_mtime > _LONELY_S
-        return False
-    except OSError:
-        return False
+    return clear_abandoned(parent, FRAMES_FILE)
