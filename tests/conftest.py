@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from benchcheck import cli
+from benchcheck.places import VARIABLES
 from benchcheck.settings import ENVIRONMENT
 from benchcheck.study import Study
 from studies import Heard, Run, framed_study, make_items, make_study
@@ -43,7 +44,7 @@ def shared() -> Path:
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test's study lies where the test put it, whatever the shell says."""
-    names = ["POOL_BASE", "POOL_FRAMES_DIR", "POOL_RESULTS_ROOT", "BENCHCHECK_RUN", *ENVIRONMENT]
+    names = [*VARIABLES.values(), "BENCHCHECK_RUN", *ENVIRONMENT]
     for name in [*names, *(f"SLURM_ARRAY_TASK_{part}" for part in ("ID", "MIN", "MAX", "COUNT"))]:
         monkeypatch.delenv(name, raising=False)
 

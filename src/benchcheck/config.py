@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchcheck.errors import BenchcheckError, ConfigError, UsageError
-from benchcheck.inputs import BENCH_NAME, COMMIT, PoolSource, Videos
+from benchcheck.inputs import BENCH_NAME, COMMIT, Normalize, Places, PoolSource, Videos
 from benchcheck.screen.prompts import INTROS, PREFILL, render_text
 from benchcheck.screen.readings import PRESETS
 from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Sight, Step
@@ -35,6 +35,8 @@ __all__ = [
     "Config",
     "Frames",
     "Model",
+    "Normalize",
+    "Places",
     "PoolSource",
     "Protocol",
     "Videos",
@@ -138,6 +140,8 @@ class Config:
     protocol: Protocol = Protocol()
     frames: Frames = Frames()
     videos: Videos = Videos()
+    normalize: Normalize = Normalize()
+    places: Places = Places()
     models: Mapping[str, Model] = field(default_factory=dict)
     prompts: Mapping[str, str] = field(default_factory=dict)
     pool: tuple[PoolSource, ...] = ()
@@ -198,6 +202,8 @@ def step_protocol(config: Config, step: Step) -> dict[str, Any]:
     }
     if step.sight.needs_frames:
         seen["frames"] = [frames.count, frames.long_side, frames.quality]
+        if config.normalize.shown is not None:
+            seen["normalize"] = config.normalize.shown
     if step.sight is Sight.SINGLE_FRAME:
         seen["single"] = frames.single
     if step.sight is Sight.SHUFFLED:

@@ -1,11 +1,11 @@
-"""What a study is about, annotation files and videos: the `[[pool]]` and `[videos]` tables of benchcheck.toml. Pure."""
+"""What a study is about and where it lies: `[[pool]]`, `[videos]` and `[places]` of benchcheck.toml. Pure."""
 
 import re
 from dataclasses import dataclass
 
 from benchcheck.settings import check
 
-__all__ = ["BENCH_NAME", "COMMIT", "PoolSource", "Videos"]
+__all__ = ["BENCH_NAME", "COMMIT", "Normalize", "Places", "PoolSource", "Videos"]
 
 BENCH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """A benchmark's name is a file name and the head of its item ids; a dot is kept for `<bench>.p<j>.jsonl`."""
@@ -14,8 +14,33 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where the parts of a study lie; a relative path is relative to the study. `places` says how they are moved."""
+
+    data: str = "."
+    """What the relative paths of `[videos]` and of each `[[pool]]` entry are relative to, its spec apart."""
+    normalized: str = "normalized"
+    frames: str = "frames/pool_frames"
+    results: str = "results"
+    logs: str = "logs"
+    models: str = "models"
+    """Checkpoints: `[models]` names them by their path below it, or by their hub id."""
+    hub: str = ""
+    """The cache of the hub's library; its own place when empty."""
+    scratch: str = ""
+    """What is unpacked for a while; the system's folder for temporary files when empty."""
+
+    def __post_init__(self) -> None:
+        """Refuse a path that there cannot be."""
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            check("\0" not in value, name, value, "a path without NUL")
+            check(bool(value.strip()) or name in ("hub", "scratch"), name, value, "a folder, such as '.'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Videos:
-    """Where local video files lie. A relative folder is relative to the study."""
+    """Where local video files lie. A relative folder is relative to the study's data."""
 
     folder: str = "videos"
     template: str = "{member}"
@@ -28,6 +53,42 @@ class Videos:
         fields |= set(re.findall(r"[{}]", re.sub(r"\{[^{}]*\}", "", self.template)))  # a brace without its other half
         allowed = {"member", "name", "stem", "bench"}
         check(fields <= allowed, "template", self.template, ", ".join(f"{{{name}}}" for name in sorted(allowed)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Normalize:
+    """The one form that `videos prepare` can bring videos into (H.264 in MP4), and whether frames are made from it."""
+
+    frames: str = "original"
+    """What frames are made from: `original`, or `normalized`; that is part of the key of the steps that show them."""
+    short_side: int = 480
+    """Pixels; never enlarged."""
+    timestamps: str = "true"
+    """`true` keeps when each frame is shown, a variable frame rate too; `constant` makes it `fps` frames a second."""
+    fps: float = 25.0
+    crf: int = 18
+    """x264's quality: 0 loses nothing, 51 is the worst."""
+    audio: bool = False
+    """Whether sound is kept, as AAC."""
+
+    def __post_init__(self) -> None:
+        """Refuse a form that cannot be made."""
+        check(self.frames in ("original", "normalized"), "frames", self.frames, "'original' or 'normalized'")
+        check(16 <= self.short_side <= 4320, "short_side", self.short_side, "16 to 4320 pixels")
+        check(self.timestamps in ("true", "constant"), "timestamps", self.timestamps, "'true' or 'constant'")
+        check(0 < self.fps <= 240, "fps", self.fps, "above 0, up to 240 frames a second")
+        check(0 <= self.crf <= 51, "crf", self.crf, "0 to 51")
+
+    @property
+    def pictures(self) -> dict[str, str | int | float]:
+        """What decides the pictures of a normalised video and when they are shown."""
+        rate = {"fps": self.fps} if self.timestamps == "constant" else {}
+        return {"short_side": self.short_side, "timestamps": self.timestamps, "crf": self.crf, **rate}
+
+    @property
+    def shown(self) -> dict[str, str | int | float] | None:
+        """`pictures` where frames are made from normalised videos; None where they are made from the originals."""
+        return self.pictures if self.frames == "normalized" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from benchcheck.config import Config, load, starter
 from benchcheck.errors import StudyError, UsageError
 from benchcheck.files import Rows, append_rows, publish, read_rows
+from benchcheck.places import POOL_FILE, Located
 from benchcheck.pool.items import Item
 
 if TYPE_CHECKING:
@@ -62,14 +63,15 @@ class Study:
     def __init__(self, root: Path, config: Config) -> None:
         self.root = root
         self.config = config
+        self.places = Located(root, config.places, config.videos.folder)
         self._held: tuple[tuple[int, int, int], pa.Table] | None = None
 
     @classmethod
-    def open(cls, root: str | Path) -> "Study":
-        """Open a study's folder.
+    def open(cls, root: str | Path, checked: bool = True) -> "Study":
+        """Open a study's folder; `checked` refuses places where a file stands.
 
         Raises:
-            UsageError: the folder is not a study.
+            UsageError: the folder is not a study, or one of its places is no folder.
             ConfigError: its benchcheck.toml is wrong.
         """
         folder = Path(root)
@@ -78,7 +80,10 @@ class Study:
         path = folder / CONFIG_NAME
         if not os.path.isfile(path):  # Path.is_file raises where the name is too long or the folder is closed
             raise UsageError(f"{folder}: no {CONFIG_NAME} here, so not a study. Cure: benchcheck init {folder}")
-        return cls(folder, load(path))
+        study = cls(folder, load(path))
+        if checked:
+            study.places.refuse_files()
+        return study
 
     @classmethod
     def create(cls, root: str | Path, **settings: Any) -> "Study":
@@ -101,23 +106,23 @@ class Study:
             temporary.write_bytes(text)
         return cls.open(folder)
 
-    # Paths. The three environment variables are those of the original package (protocol 8).
+    # Paths. Where they lie say `[places]` and environment variables (places.py).
 
     @property
     def results(self) -> Path:
         """Everything that a run made; `POOL_RESULTS_ROOT` moves it."""
-        return Path(os.environ.get("POOL_RESULTS_ROOT") or self.root / "results")
+        return self.places.of("results").path
 
     @property
     def frames(self) -> Path:
         """Folder of frame folders; `POOL_FRAMES_DIR` moves it."""
-        return Path(os.environ.get("POOL_FRAMES_DIR") or self.root / "frames" / "pool_frames")
+        return self.places.of("frames").path
 
     @property
     def pool_file(self) -> Path:
         """Every item; `POOL_BASE` names another parquet file, or a folder that holds pool_items_base.parquet."""
-        base = Path(os.environ.get("POOL_BASE") or self.results)
-        return base if base.suffix == ".parquet" else base / "pool_items_base.parquet"
+        base = self.places.of("pool").path
+        return base if base.suffix == ".parquet" else base / POOL_FILE
 
     @property
     def pool_is_given(self) -> bool:
@@ -132,7 +137,7 @@ class Study:
     @property
     def logs(self) -> Path:
         """Logs and the video manifest."""
-        return self.root / "logs"
+        return self.places.of("logs").path
 
     @property
     def video_manifest(self) -> Path:
@@ -147,7 +152,7 @@ class Study:
     @property
     def normalized(self) -> Path:
         """Videos that were brought into one form: `<content hash>/video.mp4` and `meta.json` each."""
-        return self.root / "normalized"
+        return self.places.of("normalized").path
 
     @property
     def package_file(self) -> Path:

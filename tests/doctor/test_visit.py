@@ -128,7 +128,7 @@ def oracle(monkeypatch: pytest.MonkeyPatch, exam: Exam) -> dict[str, Oracle]:
     stacks = {name: Oracle(exam, engine=Engine(name, "1", "bf16", "paper", "r")) for name in ("transformers", "vllm")}
     monkeypatch.setattr(visits, "open_backend", lambda name, spec: stacks[name])
     monkeypatch.setattr(visits, "made_up_world", lambda folder, count: exam)
-    monkeypatch.setattr(visits, "open_tail", lambda model, revision: "no tokenizer here")
+    monkeypatch.setattr(visits, "open_tail", lambda model, revision, cache="": "no tokenizer here")
     return stacks
 
 

@@ -166,11 +166,11 @@ def test_a_share_is_what_is_left_without_empty_units() -> None:
 def test_a_model_s_folder_may_lie_in_the_study(tmp_path: Path) -> None:
     study = make_study(tmp_path, large="models/large", protocol={"preset": "benchcheck-2026", "seed": 9})
     wanted = ModelSpec("models/large", "", "benchcheck-2026", 9)
-    assert model_spec(study.config, LADDER[1], str(study.root), Asked("scripted")) == wanted
+    assert model_spec(study.config, LADDER[1], study.places, Asked("scripted")) == wanted
     (tmp_path / "models" / "large").mkdir(parents=True)
     inside = dataclasses.replace(wanted, model=str(tmp_path / "models" / "large"))
-    assert model_spec(study.config, LADDER[1], str(study.root), Asked("scripted")) == inside
-    assert model_spec(study.config, LADDER[3], str(study.root), Asked("scripted")).model == "scripted?skill=0.4"
+    assert model_spec(study.config, LADDER[1], study.places, Asked("scripted")) == inside
+    assert model_spec(study.config, LADDER[3], study.places, Asked("scripted")).model == "scripted?skill=0.4"
 
 
 def test_one_model_is_open_at_a_time(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,8 @@ class ModelSpec:
     """The longest side of a frame, in pixels."""
     settings: EngineSettings = EngineSettings()
     """How it runs."""
+    cache: str = ""
+    """The hub cache; the library's own when empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ __all__ = [
     "QWEN3_VL",
     "architecture",
     "check",
+    "downloaded",
     "fetch",
     "fingerprint",
     "local_revision",
@@ -40,6 +41,7 @@ ARCHITECTURES = QWEN3_VL + OTHER_FAMILIES
 EMBEDDED = Path(__file__).parent.parent / "demo" / "models"
 """The checkpoints that ship with the package, named `embedded:<folder>`."""
 
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _READ_PATTERNS = ("*.json", "*.jinja", "*.txt")
 _WEIGHT_PATTERNS = ("*.safetensors",)
@@ -84,7 +86,7 @@ def pinned(models: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     return {role: (model, fingerprint(_embedded(model))) for role, (model, _) in models.items()}
 
 
-def fetch(model: str, revision: str, architectures: Sequence[str] = QWEN3_VL) -> tuple[Path, str]:
+def fetch(model: str, revision: str, architectures: Sequence[str] = QWEN3_VL, cache: str = "") -> tuple[Path, str]:
     """Return the checked folder of a checkpoint and its revision; a hub id is downloaded, or taken from the cache.
 
     The small files come first and are checked, so that a wrong checkpoint is refused before its weights travel.
@@ -93,6 +95,7 @@ def fetch(model: str, revision: str, architectures: Sequence[str] = QWEN3_VL) ->
         model: a folder, a hub id or `embedded:NAME`.
         revision: as in `ModelSpec`.
         architectures: those that whoever asks can read.
+        cache: the hub cache; the library's own when empty.
 
     Raises:
         UsageError: no such folder, or a hub id without revision.
@@ -107,8 +110,8 @@ def fetch(model: str, revision: str, architectures: Sequence[str] = QWEN3_VL) ->
             f"{model}: no folder of that name here, and a hub id needs a revision, since a branch moves. "
             f"Allowed: a commit of the hub repository. Cure: set `revision` in the config, or name {model}@COMMIT"
         )
-    check(_download(place, revision, _READ_PATTERNS), weights=False, architectures=architectures)
-    folder = _download(place, revision, _READ_PATTERNS + _WEIGHT_PATTERNS)
+    check(_download(place, revision, _READ_PATTERNS, cache), weights=False, architectures=architectures)
+    folder = _download(place, revision, _READ_PATTERNS + _WEIGHT_PATTERNS, cache)
     check(folder, architectures=architectures)
     return folder, folder.name
 
@@ -119,22 +122,48 @@ def local_revision(folder: Path, revision: str) -> str:
     Raises:
         ModelRefusedError: it is another.
     """
+    if _COMMIT.fullmatch(revision) and downloaded(folder) == revision:
+        return revision
     found = fingerprint(folder)
     if revision not in ("", found):
         raise ModelRefusedError(
-            f"{folder}: the files are {found}, the revision asked for is {revision}. Allowed: that fingerprint, or an "
-            "empty revision. Cure: set `revision` to it, or fetch the files of the revision"
+            f"{folder}: the files are {found}, the revision asked for is {revision}. Allowed: that fingerprint, an "
+            "empty revision, or the commit that `hf download NAME --revision COMMIT --local-dir FOLDER` took them "
+            "from. Cure: set `revision` to one of these, or fetch the files of the revision"
         )
     return found
 
 
-def _download(repository: str, revision: str, patterns: tuple[str, ...]) -> Path:
+def downloaded(folder: Path) -> str:
+    """Return the commit that `hf download --local-dir` took a folder's files from; empty where that is not so.
+
+    The hub's library leaves beside them the commit and each file's hash (`.cache/huggingface`): SHA-256 for large
+    files, git's SHA-1 for small ones. Every file that counts must be there with its hash, so no edit goes unseen.
+    """
+    commits = set()
+    for path in _files(folder):
+        try:
+            note = (folder / ".cache" / "huggingface" / "download" / f"{path.name}.metadata").read_text("utf-8")
+            commit, mark = note.split()[:2]
+        except (OSError, ValueError):
+            return ""
+        if mark not in (_digest(path), _git_digest(path) if len(mark) == 40 else ""):
+            return ""
+        commits.add(commit)
+    return commits.pop() if len(commits) == 1 else ""
+
+
+def _download(repository: str, revision: str, patterns: tuple[str, ...], cache: str) -> Path:
     """Return the hub cache's folder of a revision, fetching the files that are not in it unless offline."""
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
-        return Path(huggingface_hub.snapshot_download(repository, revision=revision, allow_patterns=list(patterns)))
+        return Path(
+            huggingface_hub.snapshot_download(
+                repository, revision=revision, allow_patterns=list(patterns), cache_dir=cache or None
+            )
+        )
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         # LocalEntryNotFoundError, what an offline machine gets, is an OSError too.
         raise ModelRefusedError(
@@ -148,13 +177,24 @@ def fingerprint(folder: Path) -> str:
 
     A note or a licence beside them does not count. Reads every byte: about a second per GB and core.
     """
-    patterns = _READ_PATTERNS + _WEIGHT_PATTERNS
-    files = sorted({path for pattern in patterns for path in folder.glob(pattern)}, key=lambda path: path.name)
+    files = _files(folder)
     # Hashing and reading release the GIL, so the shards of a large checkpoint go in parallel.
     with ThreadPoolExecutor(max_workers=8) as pool:
         digests = list(pool.map(_digest, files))
     lines = "".join(f"{path.name} {digest}\n" for path, digest in zip(files, digests, strict=True))
     return "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of a checkpoint that count, by name."""
+    patterns = _READ_PATTERNS + _WEIGHT_PATTERNS
+    return sorted({path for pattern in patterns for path in folder.glob(pattern)}, key=lambda path: path.name)
+
+
+def _git_digest(path: Path) -> str:
+    """The SHA-1 by which git knows a file."""
+    data = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _digest(path: Path) -> str:

@@ -96,7 +96,8 @@ def served_model(spec: ModelSpec) -> ServedModel:
             "Allowed: a commit of the hub repository. Cure: set `revision` in the config"
         )
     name = spec.settings.served_name or spec.model
-    return ServedModel(str(place), revision, name, longest, spec.preset == "exact", spec.images, spec.image_side)
+    exact = spec.preset == "exact"
+    return ServedModel(str(place), revision, name, longest, exact, spec.images, spec.image_side, spec.cache)
 
 
 _local_revision = cache(local_revision)

@@ -66,7 +66,7 @@ class ServerBackend:
         if importlib.util.find_spec("aiohttp") is None:
             raise MissingExtraError("the server backend", "server")
         key = _key(settings.api_key)
-        found = load_vocabulary(spec.model, spec.revision)
+        found = load_vocabulary(spec.model, spec.revision, spec.cache)
         self._vocabulary = found if isinstance(found, Vocabulary) else None
         wanted = Wanted(
             model=spec.model, folder=_folder(spec.model), served_name=settings.served_name,

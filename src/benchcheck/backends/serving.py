@@ -40,6 +40,8 @@ class ServedModel:
     """Frames of a prompt."""
     image_side: int
     """Pixels of a frame's longest side."""
+    cache: str = ""
+    """The hub cache; the library's own when empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ def servers_of(
         port = settings.first_port + number
         command = (*start, "serve", model.path, *_arguments(model, settings, on_gpu=bool(gpu)))
         environment = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {"VLLM_CPU_KVCACHE_SPACE": "2"}
+        environment |= {"HF_HUB_CACHE": model.cache} if model.cache else {}
         servers.append(Server(number, gpu, host, port, (*command, "--host", host, "--port", str(port)), environment))
     return servers
 

@@ -87,7 +87,7 @@ class TransformersBackend:
         """
         check_preset(spec.preset)
         version = _version()
-        folder, revision = fetched or checkpoint.fetch(spec.model, spec.revision)
+        folder, revision = fetched or checkpoint.fetch(spec.model, spec.revision, cache=spec.cache)
         with quiet():
             self._renderer = Renderer(folder)
         tokens = self._renderer.vocabulary()
@@ -240,7 +240,7 @@ def open_checkpoint(spec: ModelSpec) -> Backend:
     """
     check_preset(spec.preset)
     version = _version()
-    folder, revision = checkpoint.fetch(spec.model, spec.revision, checkpoint.ARCHITECTURES)
+    folder, revision = checkpoint.fetch(spec.model, spec.revision, checkpoint.ARCHITECTURES, spec.cache)
     if checkpoint.architecture(folder) in checkpoint.QWEN3_VL:
         return TransformersBackend(spec, (folder, revision))
     from benchcheck.backends.plain import PlainBackend

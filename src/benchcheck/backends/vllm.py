@@ -56,7 +56,7 @@ class VllmBackend:
         """
         check_preset(spec.preset)
         version, untested = check_version()
-        folder, revision = checkpoint.fetch(spec.model, spec.revision)
+        folder, revision = checkpoint.fetch(spec.model, spec.revision, cache=spec.cache)
         recipe = Recipe.of(folder)
         with quiet():
             self.renderer = Renderer(folder)

@@ -34,13 +34,13 @@ class Vocabulary:
     """Text to ids, adding nothing."""
 
 
-def load_vocabulary(model: str, revision: str) -> Vocabulary | str:
+def load_vocabulary(model: str, revision: str, cache: str = "") -> Vocabulary | str:
     """Return the vocabulary of a checkpoint, or in words why there is none at hand."""
     try:
         from tokenizers import Tokenizer
     except ModuleNotFoundError:
         return "the tokenizers package is not installed"
-    file = _tokenizer_file(model, revision)
+    file = _tokenizer_file(model, revision, cache)
     if isinstance(file, str):
         return file
     try:
@@ -60,7 +60,7 @@ def load_vocabulary(model: str, revision: str) -> Vocabulary | str:
     return Vocabulary(texts, variants, unreadable_letters(PREFILL, encode, variants), control, encode)
 
 
-def _tokenizer_file(model: str, revision: str) -> Path | str:
+def _tokenizer_file(model: str, revision: str, cache: str) -> Path | str:
     """Return where a checkpoint's tokenizer.json lies, or why it is not at hand."""
     try:
         place = resolve(model)
@@ -76,6 +76,8 @@ def _tokenizer_file(model: str, revision: str) -> Path | str:
 
     try:
         # From the cache where it is there; a few MB from the hub otherwise.
-        return Path(huggingface_hub.hf_hub_download(place, "tokenizer.json", revision=revision))
+        return Path(
+            huggingface_hub.hf_hub_download(place, "tokenizer.json", revision=revision, cache_dir=cache or None)
+        )
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         return f"{model}@{revision}: tokenizer.json cannot be fetched ({first_line(error)})"

@@ -16,12 +16,24 @@ import typer
 from typer.exceptions import TyperException
 
 from benchcheck import __version__
-from benchcheck.cli import adding, benchmarks, checking, frames, planning, pools, running, studies
+from benchcheck.cli import adding, benchmarks, checking, frames, places, planning, pools, running, studies
 from benchcheck.cli.options import app
 from benchcheck.errors import BenchcheckError
 from benchcheck.settings import without_password
 
-__all__ = ["adding", "app", "benchmarks", "checking", "frames", "main", "planning", "pools", "running", "studies"]
+__all__ = [
+    "adding",
+    "app",
+    "benchmarks",
+    "checking",
+    "frames",
+    "main",
+    "places",
+    "planning",
+    "pools",
+    "running",
+    "studies",
+]
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from benchcheck.run.outlook import Assumed, Going, Outlook
     from benchcheck.study import Study
 
-__all__ = ["plan", "status"]
+__all__ = ["plan", "size_text", "status"]
 
 _ESTIMATE = "With --estimate"
 
@@ -85,10 +85,10 @@ def _cost(found: "Outlook", assumed: "Assumed", only: int) -> "Iterator[Table | 
         table.add_row(str(asked.step.number), asked.step.name, *cells, _short(load.computed), hours, stays, one.basis)
     yield table
     total, tokens = sum(one.gpu_hours for one in steps), sum(one.load.tokens for one in steps)
-    yield f"{_hours(total)} GPU-hours, {_short(tokens)} tokens; rows {_size(found.row_bytes)}"
+    yield f"{_hours(total)} GPU-hours, {_short(tokens)} tokens; rows {size_text(found.row_bytes)}"
     if found.videos_missing:
         source = "as those on disk" if found.frames_measured else "43 kB a frame of 448 px"
-        yield f"frames of {found.videos_missing:,} videos are not on disk: {_size(found.frame_bytes)} ({source})"
+        yield f"frames of {found.videos_missing:,} videos are not on disk: {size_text(found.frame_bytes)} ({source})"
     yield (
         f"Assumed: {CHARS_PER_TOKEN:g} characters a token, videos of 16:9; {assumed.survive:.0%} stay where a step is "
         f"marked ?; GPUs of {assumed.gpu_tflops:g} TFLOP/s that reach the share one H200 reached. A pilot "
@@ -194,6 +194,6 @@ def _hours(number: float) -> str:
     return "<0.01" if 0 < number < 0.005 else f"{number:,.2f}"
 
 
-def _size(number: float) -> str:
+def size_text(number: float) -> str:
     """Bytes with three figures."""
     return f"{_short(number)}B" if number >= 1e3 else f"{number:.0f} B"

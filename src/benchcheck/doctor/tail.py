@@ -54,19 +54,20 @@ class Tail:
         self.reader.close()
 
 
-def open_tail(model: str, revision: str, download: bool = True) -> Tail | str:
+def open_tail(model: str, revision: str, download: bool = True, cache: str = "") -> Tail | str:
     """Open a checkpoint's tokenizer and processor, or say why there is none at hand.
 
     Args:
         model: a folder, a hub id or an embedded checkpoint.
         revision: of a hub id.
         download: whether a hub id's small files may be fetched; its weights never are.
+        cache: the hub cache; the library's own when empty.
     """
     try:
         from benchcheck.backends.pixels import FrameReader
         from benchcheck.backends.rendering import Renderer
 
-        folder = _folder(model, revision, download)
+        folder = _folder(model, revision, download, cache)
         if isinstance(folder, str):
             return folder
         return Tail(Renderer(folder), FrameReader(folder))
@@ -74,7 +75,7 @@ def open_tail(model: str, revision: str, download: bool = True) -> Tail | str:
         return f"no tokenizer at hand ({str(reason).partition('. ')[0]})"
 
 
-def _folder(model: str, revision: str, download: bool) -> Path | str:
+def _folder(model: str, revision: str, download: bool, cache: str) -> Path | str:
     """Return the folder of a checkpoint's small files, or why there is none."""
     from benchcheck.backends.checkpoint import resolve
 
@@ -86,7 +87,11 @@ def _folder(model: str, revision: str, download: bool) -> Path | str:
     patterns = ["*.json", "*.jinja", "*.txt"]
     try:
         found = huggingface_hub.snapshot_download(
-            place, revision=revision or None, allow_patterns=patterns, local_files_only=not download
+            place,
+            revision=revision or None,
+            allow_patterns=patterns,
+            local_files_only=not download,
+            cache_dir=cache or None,
         )
     except (OSError, ValueError) as reason:
         return f"no tokenizer at hand ({model}: {str(reason).strip().partition(chr(10))[0]})"

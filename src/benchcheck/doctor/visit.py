@@ -16,6 +16,7 @@ from benchcheck.doctor.stack import Stack
 from benchcheck.doctor.tail import Tail, open_tail
 from benchcheck.doctor.world import made_up_world
 from benchcheck.errors import BackendError, UsageError
+from benchcheck.places import Located
 from benchcheck.run.local import Asked, model_spec
 from benchcheck.run.outlook import Assumed, outlook
 from benchcheck.run.plan import survey
@@ -105,8 +106,8 @@ def visit(config: Config, step: Step, root: str, wish: Wish, left: Mapping[str, 
     Raises:
         UsageError: a backend or the checkpoint was refused.
     """
-    spec = model_spec(config, step, root, wish.asked)
-    tail = open_tail(spec.model, spec.revision)
+    spec = model_spec(config, step, Located(Path(root), config.places), wish.asked)
+    tail = open_tail(spec.model, spec.revision, cache=spec.cache)
     with tempfile.TemporaryDirectory(prefix="benchcheck-doctor-") as folder:
         exam = _exam(Path(folder), config, spec.model, wish.kit)
         stack = _stack(config, step, root, wish.asked)
@@ -142,7 +143,7 @@ def _exam(folder: Path, config: Config, model: str, kit: str) -> Exam:
 
 
 def _stack(config: Config, step: Step, root: str, asked: Asked) -> Stack:
-    spec = model_spec(config, step, root, asked)
+    spec = model_spec(config, step, Located(Path(root), config.places), asked)
     return Stack(lambda images: open_backend(asked.backend, replace(spec, images=images)), asked.backend in SHAPED)
 
 

@@ -13,6 +13,7 @@ from benchcheck.config import Config, step_key
 from benchcheck.errors import InputError, StudyError
 from benchcheck.files import rows_source
 from benchcheck.pool.building.declared import bench_of
+from benchcheck.pool.reading.paths import located
 from benchcheck.report.views import VERDICTS, VIEWS, wide_query
 from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.plan import Survey
@@ -246,7 +247,7 @@ def _truth(study: Study) -> list[dict[str, str]]:
     for source in study.config.pool:
         if not source.truth:
             continue
-        known = read_truth(study.root / source.truth)
+        known = read_truth(located(study.places.data, source.truth))
         items = study.item_table(["item_id", "bench", "source_id"])
         items = items.filter(pc.equal(items.column("bench"), bench_of(source, study.root)))
         classes += [

@@ -126,7 +126,7 @@ class Launched:
         self._servers = self._spec = None
 
     def _spec_of(self, step: Step) -> ModelSpec:
-        return model_spec(self.study.config, step, str(self.study.root), self.asked)
+        return model_spec(self.study.config, step, self.study.places, self.asked)
 
     def _serve(self, step: Step) -> Servers:
         """Return servers of the step's model, those that run where they fit."""
@@ -184,7 +184,7 @@ def served(
         UsageError: a port is in use, there is no vLLM, no such model.
         BackendError: a server died.
     """
-    with _servers(study, step, model_spec(study.config, step, str(study.root), asked), say, host) as servers:
+    with _servers(study, step, model_spec(study.config, step, study.places, asked), say, host) as servers:
         say("")
         yield servers
 

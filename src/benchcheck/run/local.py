@@ -14,6 +14,7 @@ from benchcheck.backends import SHAPED, Backend, ModelSpec, check_backend, open_
 from benchcheck.backends.gpus import visible_gpus
 from benchcheck.config import Config
 from benchcheck.errors import UsageError
+from benchcheck.places import Located
 from benchcheck.run.plan import Unit, pilot_flags, step_index, survey
 from benchcheck.run.processes import Worker, run_workers
 from benchcheck.run.shard import WHOLE, shard_flags, shard_units
@@ -49,19 +50,19 @@ class Asked:
     settings: EngineSettings = EngineSettings()
 
 
-def model_spec(config: Config, step: Step, root: str, asked: Asked) -> ModelSpec:
-    """Return the checkpoint that a step uses; a relative folder is relative to the study."""
+def model_spec(config: Config, step: Step, places: Located, asked: Asked) -> ModelSpec:
+    """Return the checkpoint that a step uses; its folder may lie in the study, or where its models lie."""
     model = config.models[step.role]
-    inside = os.path.join(root, model.model)
     images = 1 if step.sight is Sight.SINGLE_FRAME else config.frames.count if step.sight.needs_frames else 0
     return ModelSpec(
-        model=inside if os.path.isdir(inside) else model.model,
+        model=places.model(model.model),
         revision=model.revision,
         preset=config.protocol.preset,
         seed=config.protocol.seed,
         images=images if asked.backend in SHAPED else 0,
         image_side=config.frames.long_side,
         settings=asked.settings,
+        cache=places.hub,
     )
 
 
@@ -175,7 +176,7 @@ class Local:
 
     def open(self, step: Step) -> Backend:
         """Return the step's model, opened now or still open from an earlier step."""
-        spec = model_spec(self.study.config, step, str(self.study.root), self.asked)
+        spec = model_spec(self.study.config, step, self.study.places, self.asked)
         if self._opened is None or spec != self._spec:
             self.close()
             self._opened, self._spec = open_backend(self.asked.backend, spec), spec

@@ -18,6 +18,7 @@ import numpy as np
 
 from benchcheck.backends import check_backend
 from benchcheck.errors import BackendError, MissingExtraError, StudyError, UsageError
+from benchcheck.places import environment_of
 from benchcheck.run.accounting import run_name
 from benchcheck.run.actors import EngineActor, Heard, Order, digest_of
 from benchcheck.run.local import Asked, share
@@ -180,9 +181,7 @@ class RayExecutor:
         kind = ray.remote(num_cpus=self.settings.cpus_per_actor, num_gpus=self.settings.gpus_per_actor, max_restarts=0)(
             EngineActor
         )
-        names = ("POOL_BASE", "POOL_FRAMES_DIR", "POOL_RESULTS_ROOT")
-        environment = {name: os.path.abspath(os.environ[name]) for name in names if os.environ.get(name)}
-        environment |= {"BENCHCHECK_RUN": run_name()}
+        environment = environment_of(os.environ) | {"BENCHCHECK_RUN": run_name()}
         if not self.settings.gpus_per_actor:
             environment |= {"CUDA_VISIBLE_DEVICES": ""}  # else every actor would take the node's first GPU
         for _ in range(count):

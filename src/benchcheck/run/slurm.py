@@ -18,6 +18,7 @@ import numpy as np
 from benchcheck.backends import check_backend
 from benchcheck.errors import RunError, UsageError
 from benchcheck.files import append_rows
+from benchcheck.places import environment_of
 from benchcheck.run.batch_script import Array, batch_text
 from benchcheck.run.local import Asked, flags_of
 from benchcheck.run.plan import pilot_flags, survey
@@ -28,7 +29,6 @@ __all__ = ["Job", "arrays", "still_queued", "submit"]
 
 _PATIENCE_S = 120
 """A controller under load answers late; after this it does not answer."""
-_FOLDERS = ("POOL_BASE", "POOL_FRAMES_DIR", "POOL_RESULTS_ROOT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def arrays(study: Study, asked: Asked, pilot: int = 0, only: int = 0, extra: Seq
         *extra,
         *(["--pilot", str(pilot)] * bool(pilot)),
     ]
-    folders = {name: os.path.abspath(os.environ[name]) for name in _FOLDERS if os.environ.get(name)}
+    folders = environment_of(os.environ)
     return [
         Array(here.step.number, [*command, "--step", str(here.step.number)], environment=folders)
         for here in state.fold.steps
@@ -98,7 +98,8 @@ def submit(study: Study, wanted: Sequence[Array], told: Callable[[Job], None]) -
         )
     taken: list[Job] = []
     try:
-        study.logs.mkdir(parents=True, exist_ok=True)  # Slurm makes no folder for its logs
+        for folder in (study.logs, study.root / "logs"):  # Slurm makes no folder for its logs
+            folder.mkdir(parents=True, exist_ok=True)
         for array in wanted:
             after = taken[-1].number if taken else ""
             text = batch_text(settings, Array(array.step, array.command, after, array.environment))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchcheck.pool.items import Item
@@ -79,11 +79,12 @@ def _task(study: Study, video_key: str, bench: str, group: Sequence[WantedSet]) 
         if not usable_key(each.frames_key):
             raise VideoError("outside", f"frames key {each.frames_key!r} is no folder name")
     videos = videos_of(study.config, bench, study.root)
+    videos = replace(videos, folder=os.path.abspath(study.places.videos(videos.folder)))
     return Task(
         video_key,
         tuple(candidates(study.root, videos, bench, parse_video_key(video_key).member)),
         {each.frames_key: each.window for each in group},
-        os.path.abspath(study.root / videos.folder),
+        videos.folder,
     )
 
 

@@ -54,7 +54,7 @@ def build_pool(
         raise UsageError(f"{study.pool_file}: this pool is given by POOL_BASE and never written. Cure: unset POOL_BASE")
     benches = declared(study)
     stamps = {path: _stamp(path) for one in benches for path in one.paths}
-    summaries = [one.summary(study.root) for one in benches]
+    summaries = [one.summary(study.places.data) for one in benches]
     before = _digests(study)
     with Crew(workers) as crew, publish(study.manifest_file) as manifest:
         build = _Build(benches, summaries, crew, progress)

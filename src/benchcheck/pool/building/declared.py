@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchcheck.config import BENCH_NAME, PoolSource
 from benchcheck.errors import ConfigError, InputError
+from benchcheck.places import Located
 from benchcheck.pool.building.summary import BenchSummary
 from benchcheck.pool.reading.hub import fetch
 from benchcheck.pool.reading.paths import find_files, located
@@ -64,6 +65,7 @@ def declared(study: Study) -> list[Declared]:
         UsageError: a file is not there, or a hub dataset cannot be had.
     """
     found: dict[str, Declared] = {}
+    data = study.places.data
     if not study.config.pool:
         cure = f"benchcheck pool add FILE --study {study.root}, or a [[pool]] entry by hand (docs/pool.md)"
         raise ConfigError(f"{study.root}: the config names no benchmark. Cure: {cure}")
@@ -76,10 +78,10 @@ def declared(study: Study) -> list[Declared]:
                 f"{_named(source)}. Cure: list all files in one entry, or set bench to another name"
             )
         spec = dataclasses.replace(
-            spec, bench=bench, join=_join(spec, source, study.root), errata=_errata(spec, source, study.root)
+            spec, bench=bench, join=_join(spec, source, data), errata=_errata(spec, source, data)
         )
-        errata = (located(study.root, source.errata),) if source.errata else ()
-        found[bench] = Declared(spec, source, tuple(_files(spec, source, study.root)), errata)
+        errata = (located(data, source.errata),) if source.errata else ()
+        found[bench] = Declared(spec, source, tuple(_files(spec, source, study.places)), errata)
         _refuse_own(found[bench].files, study)
     return list(found.values())
 
@@ -88,7 +90,7 @@ def newer_files(study: Study) -> list[Path]:
     """Return the annotation files of the config that were written after the pool; none where there is no pool yet."""
     try:
         built = study.pool_file.stat().st_mtime
-        named = [path for source in study.config.pool for path in _own_files(source, study.root)]
+        named = [path for source in study.config.pool for path in _own_files(source, study)]
         return [] if study.pool_is_given else [path for path in named if path.stat().st_mtime > built]
     except (OSError, InputError):
         return []
@@ -122,17 +124,17 @@ def _named(source: PoolSource) -> str:
     return ", ".join(source.files) or f"spec {source.spec!r}"
 
 
-def _files(spec: Spec, source: PoolSource, root: Path) -> list[Path]:
+def _files(spec: Spec, source: PoolSource, places: Located) -> list[Path]:
     """The annotation files that an entry names, or those of its spec's hub dataset."""
     if source.files:
-        return find_files(root, source.files, spec.members)
+        return find_files(places.data, source.files, spec.members)
     if not spec.source.hub:
         cure = f'add files = ["…"] to its [[pool]] entry{_where_from(spec)}'
         raise ConfigError(f"{spec.bench}: no files, and spec {source.spec!r} names no hub dataset. Cure: {cure}")
     hub, revision, files = spec.source.hub, source.revision or spec.source.revision, spec.source.files
-    found = fetch(hub, revision, files)
+    found = fetch(hub, revision, files, places.hub)
     if spec.join is not None and not source.join:  # then it lies beside the first, in the cache's folder of this commit
-        fetch(hub, revision, [spec.join.beside(Path(name)).as_posix() for name in files])
+        fetch(hub, revision, [spec.join.beside(Path(name)).as_posix() for name in files], places.hub)
     return found
 
 
@@ -152,11 +154,13 @@ def _where_from(spec: Spec) -> str:
     return f"; they are {files or 'published'} in {origin.repository}" if origin.repository else ""
 
 
-def _own_files(source: PoolSource, root: Path) -> Iterator[Path]:
+def _own_files(source: PoolSource, study: Study) -> Iterator[Path]:
     """The files that an entry names and a user may edit; those of the hub cannot change."""
-    yield from find_files(root, source.files)
-    own_spec = source.spec if source.spec.endswith(".toml") else ""
-    yield from (located(root, name) for name in (source.errata, source.join, own_spec) if name)
+    data = study.places.data
+    yield from find_files(data, source.files)
+    yield from (located(data, name) for name in (source.errata, source.join) if name)
+    if source.spec.endswith(".toml"):
+        yield located(study.root, source.spec)
 
 
 def _join(spec: Spec, source: PoolSource, root: Path) -> Join | None:

@@ -300,7 +300,7 @@ def _states(study: Study, row: Mapping[str, str]) -> dict[str, str]:
         return {}
     _, at, version = (row.get("source") or "").rpartition("@")
     pinned = bool(at) and COMMIT.fullmatch(version) is not None
-    states = {path: _state(study.root / path, digest) for path, digest in _files(study, row).items()}
+    states = {path: _state(study.places.data / path, digest) for path, digest in _files(study, row).items()}
     return {
         path: "pinned" if pinned and state == "missing" and not Path(path).is_absolute() else state
         for path, state in states.items()

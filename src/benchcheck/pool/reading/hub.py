@@ -20,7 +20,7 @@ __all__ = ["fetch", "newest_commit"]
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
-def fetch(hub: str, revision: str, patterns: Sequence[str]) -> list[Path]:
+def fetch(hub: str, revision: str, patterns: Sequence[str], cache: str = "") -> list[Path]:
     """Return the files of a hub dataset that paths or patterns name: in the order given, a pattern sorted.
 
     What is in the cache is not asked for again. `*` stands for any characters, slashes too, as in the hub's library.
@@ -29,6 +29,7 @@ def fetch(hub: str, revision: str, patterns: Sequence[str]) -> list[Path]:
         hub: the dataset, `owner/name`.
         revision: its commit, 40 hex digits.
         patterns: paths or patterns in the repository, such as `data/test-*.parquet`; a folder ends in `/`.
+        cache: the hub cache; the library's own when empty.
 
     Raises:
         UsageError: no dataset's name, no pattern, or no commit; the newest commit is named where it can be found.
@@ -45,7 +46,7 @@ def fetch(hub: str, revision: str, patterns: Sequence[str]) -> list[Path]:
     if COMMIT.fullmatch(revision) is None:
         raise UsageError(f"{hub}: {_unpinned(revision)}. Allowed: a commit, 40 hex digits. {_pin(hub)}")
     wanted = [pattern + "*" * pattern.endswith("/") for pattern in patterns]
-    folder = _snapshot(hub, revision, wanted)
+    folder = _snapshot(hub, revision, wanted, cache)
     names = names_below(folder)
     found: dict[str, None] = {}
     for pattern in wanted:
@@ -78,19 +79,21 @@ def newest_commit(hub: str) -> str:
         return ref.read_text(encoding="utf-8").strip() if ref.is_file() else ""
 
 
-def _snapshot(hub: str, revision: str, patterns: list[str]) -> Path:
+def _snapshot(hub: str, revision: str, patterns: list[str], cache: str) -> Path:
     """The cache's folder of a commit, with the files that match in it."""
     import huggingface_hub
 
     try:
         return Path(
-            huggingface_hub.snapshot_download(hub, repo_type="dataset", revision=revision, allow_patterns=patterns)
+            huggingface_hub.snapshot_download(
+                hub, repo_type="dataset", revision=revision, allow_patterns=patterns, cache_dir=cache or None
+            )
         )
     except Exception as reason:  # noqa: BLE001 - its own errors, those of its HTTP library, and the system's
         if getattr(reason, "errno", None) in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT):
             raise RunError(
                 f"{hub}@{revision}: the hub's cache cannot be written: {first_line(reason)}. Cure: free space, or set "
-                "HF_HOME to another folder"
+                "HF_HOME or places.hub to another folder"
             ) from None
         raise InputError(f"{hub}@{revision}: {_refusal(hub, reason)}") from None
 
