@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from benchcheck.settings import check
 
-__all__ = ["BENCH_NAME", "COMMIT", "Normalize", "Places", "PoolSource", "Videos"]
+__all__ = ["BENCH_NAME", "COMMIT", "DATASET", "Normalize", "Places", "PoolSource", "Videos"]
 
 BENCH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """A benchmark's name is a file name and the head of its item ids; a dot is kept for `<bench>.p<j>.jsonl`."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
 """A revision of a hub dataset that does not move: a branch or a tag does."""
+DATASET = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.ASCII)
+"""A dataset of the hub, by owner and name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +48,32 @@ class Videos:
     template: str = "{member}"
     """How a video's file is named below the folder: `{member}` as the spec gives it, `{name}` its last part,
     `{stem}` that without the extension, `{bench}` the benchmark."""
+    archives: tuple[str, ...] = ()
+    """Zip and tar archives that hold videos: paths, patterns or folders, relative to `folder`. Split ones by any of
+    their parts, or by the name of the whole."""
+    manifest: str = ""
+    """A CSV, TSV or JSON-lines file with `key` and `file`: where single videos lie."""
+    hub: str = ""
+    """A hub dataset, `owner/name`, whose files are downloaded when they are needed."""
+    revision: str = ""
+    """Its commit, 40 hex digits."""
+    files: tuple[str, ...] = ()
+    """Its files and archives to look into: paths or patterns. None: single files, and the archives that items name."""
 
     def __post_init__(self) -> None:
-        """Refuse a template that names something else."""
+        """Refuse a template that names something else, an empty path, a dataset without a name, a commit that moves."""
         fields = set(re.findall(r"\{([^}]*)\}", self.template))
         fields |= set(re.findall(r"[{}]", re.sub(r"\{[^{}]*\}", "", self.template)))  # a brace without its other half
         allowed = {"member", "name", "stem", "bench"}
         check(fields <= allowed, "template", self.template, ", ".join(f"{{{name}}}" for name in sorted(allowed)))
+        check("" not in self.archives, "archives", list(self.archives), "paths and patterns")
+        check("" not in self.files, "files", list(self.files), "paths and patterns")
+        named = not self.hub or DATASET.fullmatch(self.hub) is not None
+        check(named, "hub", self.hub, "a dataset of the hub, owner/name")
+        pinned = not self.revision or COMMIT.fullmatch(self.revision) is not None
+        check(pinned, "revision", self.revision, "a commit, 40 hex digits")
+        check(bool(self.hub or not self.revision), "revision", self.revision, "with hub: it is a hub dataset's")
+        check(bool(self.hub or not self.files), "files", list(self.files), "with hub: they are a hub dataset's")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

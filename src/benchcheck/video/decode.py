@@ -6,7 +6,7 @@ file in which anything at all went wrong, is decoded from beginning to end twice
 damage, once for the pictures. So damage is always seen, and never costs a clean file anything.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -44,7 +44,7 @@ class Video:
         self._order: list[int] = []
         with self._opened() as (container, stream):
             self.codec = stream.codec_context.name
-            self._shape = stream.sample_aspect_ratio
+            self.pixel_shape = stream.sample_aspect_ratio
             rate = stream.average_rate or stream.guessed_rate or Fraction(25)
             self._usual = max(1, round(1 / (rate * stream.time_base)))
             self._rate = rate
@@ -80,6 +80,23 @@ class Video:
             self._timeline = self._by_decoding()
             return None
         return {index: found[self._timeline.pts[index]] for index in wanted}
+
+    def shown(self) -> Iterator[tuple[int, Any]]:
+        """Yield every decoded frame with its index, in the order in which the decoder gives them.
+
+        Raises:
+            VideoError: `damaged` when a frame is not as the packets said; a `thorough` video then knows better.
+        """
+        errors, packets = Errors(started=True), self._packets is not None
+        places = {pts: index for index, pts in enumerate(self._timeline.pts)} if packets else {}
+        with self._opened() as (container, stream):
+            for position, frame in enumerate(frames_of(container, stream, errors)):
+                if packets and (errors.count or frame.is_corrupt):
+                    raise VideoError("damaged", errors.first or "a frame is decoded from damaged data")
+                if not packets:
+                    yield self._order[position], frame
+                elif frame.pts in places:
+                    yield places[frame.pts], frame
 
     # The quick way: times from the packets, frames by their times.
 
@@ -181,7 +198,7 @@ class Video:
 
     def _draw(self, frame: Any) -> bytes:
         if self._picture is None:
-            self._picture = Picture.of(frame, self._shape, self.spec)
+            self._picture = Picture.of(frame, self.pixel_shape, self.spec)
         return self._picture.draw(frame)
 
     def _opened(self) -> Opened:

@@ -9,7 +9,7 @@ import av
 from benchcheck.video.faults import VideoError
 from benchcheck.video.seeks import Packets
 
-__all__ = ["Errors", "Opened", "frames_of", "packets_of"]
+__all__ = ["Errors", "Opened", "frames_of", "packets_in", "packets_of"]
 
 _DEMUXERS = (
     "mov,mp4,3gp,3g2,matroska,webm,avi,gif,mpegts,mpeg,mpegvideo,flv,asf,ogg,h264,hevc,m4v,ivf,mjpeg,"
@@ -117,7 +117,7 @@ def frames_of(
     `marks` collects the pts of every packet. `must_start` is the pts of the key frame a jump was for: a first packet
     behind it is an error.
     """
-    for packet in _demuxed(container, stream, errors):
+    for packet in packets_in(container, stream, errors):
         if must_start is not None and packet.pts is not None:
             if packet.pts > must_start:
                 errors.note(ValueError("the jump went too far"))
@@ -131,7 +131,7 @@ def frames_of(
     yield from _noted(lambda: stream.codec_context.decode(None), errors)
 
 
-def _demuxed(container: Any, stream: Any, errors: Errors) -> Iterator[Any]:
+def packets_in(container: Any, stream: Any, errors: Errors) -> Iterator[Any]:
     """Packets up to the end of the file, or to where it cannot be read on; the flushing packet is left out."""
     try:
         for packet in container.demux(stream):
