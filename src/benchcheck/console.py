@@ -35,6 +35,7 @@ from benchcheck.screen.verdicts import Flags, State
 from benchcheck.study import Study
 from benchcheck.video.extract import FramesProgress
 from benchcheck.video.faults import CURES
+from benchcheck.video.prepare import PrepareProgress
 from benchcheck.video.store import last_outcomes
 
 __all__ = [
@@ -263,19 +264,20 @@ def pool_table(summary: PoolSummary) -> Table:
 
 @dataclass(slots=True)
 class FramesBar:
-    """Hears of an extraction and draws its bar."""
+    """Hears of an extraction, or of a preparation, and draws its bar."""
 
+    label: str = "frames"
     _bars: Progress | None = None
     _task: TaskID | None = None
 
-    def __call__(self, state: FramesProgress) -> None:
+    def __call__(self, state: FramesProgress | PrepareProgress) -> None:
         """Move the bar."""
         if not _err.is_terminal:
             return
         if self._bars is None:
             self._bars = progress_bar()
             self._bars.start()
-            self._task = self._bars.add_task("frames", total=state.total, rate="", failed="")
+            self._task = self._bars.add_task(self.label, total=state.total, rate="", failed="")
         failed = f"{state.failed:,} failed" if state.failed else ""
         done, rate = state.done + state.failed, f"{state.videos_per_s:,.1f} videos/s"
         self._bars.update(self._task or TaskID(0), completed=done, rate=rate, failed=failed)

@@ -1,4 +1,4 @@
-"""How a video's frames follow one another: evenly or not, how far apart its key frames, what its header claims. Pure."""
+"""How a video's frames follow one another: evenly or not, how far apart key frames are, what headers claim. Pure."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

@@ -1,16 +1,19 @@
 """One video, all its windows: checked, decoded once, written as sets of frames. What a worker process does per task."""
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from benchcheck.pool.contents import content_of
 from benchcheck.video.decode import Video
 from benchcheck.video.faults import READY, VideoError
 from benchcheck.video.frames import Drawn, publish_frames
 from benchcheck.video.grid import Timeline, Window, duplicates_of, grid_times, span_of
-from benchcheck.video.media import reachable
+from benchcheck.video.media import Media, reachable
+from benchcheck.video.normalized import normalized_media
 from benchcheck.video.picture import Spec, decoder_versions
 from benchcheck.video.store import Outcome
 from benchcheck.video.task import Task
@@ -31,16 +34,27 @@ class _Part:
     indices: tuple[int, ...]
 
 
-def draw(task: Task, spec: Spec, frames_folder: Path, *, thorough: bool = False) -> list[Outcome]:
+def draw(
+    task: Task,
+    spec: Spec,
+    frames_folder: Path,
+    *,
+    thorough: bool = False,
+    normalized: Mapping[str, Any] | None = None,
+) -> list[Outcome]:
     """Make the sets of frames of one video; what fails is an outcome with its reason, per window.
+
+    `normalized` has the `folder` of normalised videos and what decides their `pictures`, where frames are made from
+    these.
 
     Raises:
         StudyError: the frames folder cannot be written.
     """
-    digest = ""
+    content = content_of(next(iter(task.windows), ""))
+    digest = content
     try:
-        with reachable(task) as media:
-            digest = media.sha256
+        with _media_of(task, content, normalized) as media:
+            digest = media.sha256 if normalized is None else content
             video = Video(media.path, spec, thorough=thorough, span=media.span)
             parts, faults, pictures = _decoded(video, task.windows, spec)
     except VideoError as fault:
@@ -49,7 +63,9 @@ def draw(task: Task, spec: Spec, frames_folder: Path, *, thorough: bool = False)
         return [
             Outcome(task.key, key, "unsupported", digest, "its pictures do not fit in memory") for key in task.windows
         ]
-    source = {"name": media.name, "sha256": digest, "bytes": media.bytes}
+    source = {"name": media.name, "sha256": media.sha256, "bytes": media.bytes}
+    if normalized is not None:
+        source |= {"original": content, "form": normalized["pictures"]}
     outcomes = [Outcome(task.key, key, fault.status, digest, fault.reason) for key, fault in faults.items()]
     for part in parts:
         harm = _damage(part, video.timeline(), pictures)
@@ -61,6 +77,22 @@ def draw(task: Task, spec: Spec, frames_folder: Path, *, thorough: bool = False)
             Outcome(task.key, part.frames_key, harm.status if harm else READY, digest, harm.reason if harm else "")
         )
     return outcomes
+
+
+@contextlib.contextmanager
+def _media_of(task: Task, content: str, normalized: Mapping[str, Any] | None) -> Iterator[Media]:
+    """The file that frames are made from; `content` is what the frames key says of the original.
+
+    Raises:
+        VideoError: it is not there; `changed` when its bytes are others than the key says.
+    """
+    if normalized is not None:
+        yield normalized_media(Path(normalized["folder"]), content, normalized["pictures"])
+        return
+    with reachable(task) as media:
+        if content not in ("", media.sha256):
+            raise VideoError("changed", f"its bytes have the hash {media.sha256}")
+        yield media
 
 
 def _decoded(
@@ -117,6 +149,7 @@ def _drawn(part: _Part, video: Video, pictures: Mapping[int, bytes]) -> list[Dra
 
 def _about(part: _Part, video: Video, spec: Spec, source: Mapping[str, Any]) -> dict[str, Any]:
     """What frames.json says beside the frames (docs/frames.md)."""
+    form, source = source.get("form"), {name: value for name, value in source.items() if name != "form"}
     start, end = (None if edge is None else edge / 1000 for edge in part.window)
     timeline, picture = video.timeline(), video.picture
     stored = {"codec": video.codec, "container": video.container, "width": picture.stored[0]}
@@ -124,6 +157,7 @@ def _about(part: _Part, video: Video, spec: Spec, source: Mapping[str, Any]) -> 
         "count": spec.count,
         "long_side": spec.long_side,
         "quality": spec.quality,
+        "normalized": form,
         "size": list(picture.size),
         "distinct": len(set(part.indices)),
         "duration": round(float(timeline.length), 6),
@@ -137,4 +171,5 @@ def _about(part: _Part, video: Video, spec: Spec, source: Mapping[str, Any]) -> 
 def begin(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return what a worker does with each task (`worker.JOBS`): its frames, answered as outcomes in JSON values."""
     spec, folder = Spec(**settings["spec"]), Path(settings["folder"])
-    return lambda task: {"outcomes": [asdict(outcome) for outcome in draw(Task.of(task), spec, folder)]}
+    given = {"normalized": settings["normalized"]} if settings.get("normalized") else {}
+    return lambda task: {"outcomes": [asdict(outcome) for outcome in draw(Task.of(task), spec, folder, **given)]}

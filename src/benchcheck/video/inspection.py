@@ -36,18 +36,27 @@ def inspect(task: Task, threads: int, form: Normalize | None, normalized: Path) 
     Raises:
         StudyError: a normalised video cannot be written.
     """
-    digest = ""
+    digest, refused = "", {}
     try:
         with reachable(task) as media:
             digest = media.sha256
             seen = _looked_at(media, threads)
             if form is not None:
-                normalise(media, form, normalized, threads)
+                refused = _refused(media, form, normalized, threads)
     except VideoError as fault:
         return {"status": fault.status, "content_hash": digest, "error": fault.reason}
     except MemoryError:
         return {"status": "unsupported", "content_hash": digest, "error": "its pictures do not fit in memory"}
-    return {"status": PREPARED, "content_hash": digest, "error": None, "name": media.name, **seen}
+    return {"status": PREPARED, "content_hash": digest, "error": None, "name": media.name, **seen, **refused}
+
+
+def _refused(media: Media, form: Normalize, normalized: Path, threads: int) -> dict[str, Any]:
+    """Normalise; what is to be noted where that cannot be: the video itself may be good enough for its frames."""
+    try:
+        normalise(media, form, normalized, threads)
+    except VideoError as fault:
+        return {"not_normalised": {"status": fault.status, "error": fault.reason}}
+    return {}
 
 
 def _looked_at(media: Media, threads: int) -> dict[str, Any]:

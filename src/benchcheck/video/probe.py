@@ -1,4 +1,4 @@
-"""What a video is: codec, size, length, cadence, sound; from its packets and frames, not from what its header claims."""
+"""What a video is: codec, size, length, cadence, sound; by its packets and frames, not by what its header claims."""
 
 from fractions import Fraction
 from typing import Any

@@ -14,6 +14,7 @@ from benchcheck.pool.building.outcomes import settle
 from benchcheck.pool.building.summary import MANIFEST_COLUMNS, BenchSummary, PoolSummary
 from benchcheck.pool.building.tasks import tasks_of
 from benchcheck.pool.building.unique import refuse_clash
+from benchcheck.pool.contents import content_ids, with_ids
 from benchcheck.pool.joins import Partners
 from benchcheck.pool.together import Together
 from benchcheck.study import Study
@@ -32,7 +33,8 @@ def build_pool(
 ) -> PoolSummary:
     """Build the pool of a study from its config.
 
-    Item ids depend on the benchmark and the row alone, so that building again with further benchmarks keeps all ids.
+    Item ids depend on the benchmark and the row alone, so that building again with further benchmarks keeps all ids;
+    videos that `videos prepare` knows keep theirs by content.
     Both files are written beside the old ones first; then the pool is moved into place, and the manifest right after.
     When anything fails before, both stay as they were.
 
@@ -55,10 +57,11 @@ def build_pool(
     benches = declared(study)
     stamps = {path: _stamp(path) for one in benches for path in one.paths}
     summaries = [one.summary(study.places.data) for one in benches]
-    before = _digests(study)
+    before, ids = _digests(study), content_ids(study)
     with Crew(workers) as crew, publish(study.manifest_file) as manifest:
         build = _Build(benches, summaries, crew, progress)
-        study.write_tables(_unchanged(build.tables(accept_drift, manifest), stamps))
+        tables = _unchanged(build.tables(accept_drift, manifest), stamps)
+        study.write_tables(with_ids(table, ids) for table in tables)
     return PoolSummary(tuple(summaries), _changed(before, _digests(study)))
 
 
