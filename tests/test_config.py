@@ -39,7 +39,7 @@ FULL: dict[str, Any] = {
     "name": "n",
     "protocol": dataclasses.asdict(Protocol()) | {"steps": list(STEP_NUMBERS)},
     "frames": dataclasses.asdict(Frames()),
-    "videos": dataclasses.asdict(Videos()),
+    "videos": dataclasses.asdict(Videos()) | {"archives": ["a.zip"], "files": []},
     "models": {"8b": {"model": "large", "revision": "a"}, "2b": {"model": "small", "revision": "b"}},
     "prompts": {sight.value: "Intro." for sight in Sight},
     "pool": [
@@ -157,6 +157,10 @@ def test_every_value_of_another_type_is_refused_with_its_key(path: tuple[Any, ..
             ["{file}", "{}", "{member!r}", "{member:9}", "{{member}}", "{member", "}"],
             ["{bench}/{name}", "{stem}.x"],
         ),
+        ("videos", "archives", [[""], ["a.zip", ""]], [[], ["a.zip", "parts/*.tar"]]),
+        ("videos", "hub", ["name", "/name", "owner/", "a/b/c", "owner/näme", "../name"], ["", "owner/na.me_1-x"]),
+        ("videos", "revision", ["main", "C" * 40, "c" * 40], [""]),
+        ("videos", "files", [[""], ["a.mp4"]], [[]]),
     ],
 )
 def test_ranges(section: str, key: str, bad: list[object], good: list[object]) -> None:
@@ -175,6 +179,15 @@ def refused(**table: object) -> str:
     with pytest.raises(ConfigError) as caught:
         parse({"study_version": 1, "models": MODELS} | table, "f")
     return str(caught.value)
+
+
+def test_a_dataset_of_videos_is_at_a_commit() -> None:
+    hub = {"hub": "owner/set", "revision": "c" * 40, "files": ["videos/", "*.zip"]}
+    parsed = parse({"study_version": 1, "models": MODELS, "videos": hub}, "f").videos
+    assert (parsed.hub, parsed.revision, parsed.files) == ("owner/set", "c" * 40, ("videos/", "*.zip"))
+    assert "revision = 'main' is not allowed. Allowed: a commit" in refused(videos=hub | {"revision": "main"})
+    assert "revision" in refused(videos={"revision": "c" * 40})
+    assert "with hub: they are a hub dataset's" in refused(videos={"files": ["a.zip"]})
 
 
 def test_roles_prompts_and_sources_are_checked() -> None:

@@ -10,6 +10,7 @@ from benchcheck import pipes
 from benchcheck.errors import RunError, StudyError
 from benchcheck.pipes import Death
 from benchcheck.video.faults import VideoError
+from benchcheck.video.supply import Supply
 from benchcheck.video.task import Task
 
 __all__ = ["WORKER", "Worker", "how_it_died", "settled", "work_through"]
@@ -72,9 +73,12 @@ def settled(
     """
     if not tasks:
         return
-    pairs = ((task, task.table()) for task in tasks)
-    with contextlib.closing(work_through(pairs, settings, workers)) as answers:
+    with (
+        Supply(tasks) as supply,
+        contextlib.closing(work_through(supply.pairs(), settings, workers)) as answers,
+    ):
         for task, answer in answers:
+            supply.done(task)
             if isinstance(answer, Death):
                 yield task, _fault_of(answer, settings["limit_s"])
             elif "stop" in answer:

@@ -10,7 +10,7 @@ READY = "ready"
 
 CURES: Mapping[str, str] = MappingProxyType(
     {
-        "missing": "put the file below the videos folder, or set videos.folder and videos.template",
+        "missing": "put the file below the videos folder, or set videos.folder, template, archives or manifest",
         "outside": "the name leads out of the videos folder: set videos.template to '{name}' or '{stem}'",
         "is_folder": "a folder stands where the video file is expected",
         "not_a_file": "a pipe, socket or device stands where the video file is expected",
@@ -18,7 +18,11 @@ CURES: Mapping[str, str] = MappingProxyType(
         "empty": "download the file again",
         "html": "the download saved an error or login page: download the file again",
         "lfs_pointer": "run `git lfs pull` where the file comes from",
-        "archive": "unpack the archive into the videos folder",
+        "archive": "unpack it into the videos folder, or name it in videos.archives",
+        "archive_damaged": "get the archive again, all of its parts; the members before the damage are used",
+        "bad_member": "the archive's member is no file that can be read in it: unpack it by hand",
+        "ambiguous": "say which one in a manifest (videos.manifest), or by a template that names its folder",
+        "not_downloaded": "check the network and the login, or copy the hub's cache; then run the same command again",
         "not_a_video": "the file is something else than a video: download it again",
         "still_image": "the file is one image, not a video",
         "no_video_stream": "the file has sound only: get the file with the picture",
@@ -28,6 +32,8 @@ CURES: Mapping[str, str] = MappingProxyType(
         "damaged": "frames of the grid cannot be decoded: download the file again",
         "bad_window": "the item's time window has no length or starts before 0: mend the annotation",
         "window_outside": "the item's time window lies outside the video: mend the annotation, or get the whole video",
+        "changed": "the file is another one than when it was prepared: run `benchcheck videos prepare` again",
+        "not_prepared": "run `benchcheck videos prepare`, which normalises it",
         "too_slow": "raise the time limit, or convert the file",
         "crashed": "the decoder crashed on this file: convert it, for example to H.264 in mp4",
     }

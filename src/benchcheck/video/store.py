@@ -12,6 +12,7 @@ import json
 import os
 import re
 import stat
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from benchcheck.pool.building.declared import bench_of
 from benchcheck.pool.items import VideoRef
 from benchcheck.study import Study
 from benchcheck.video.faults import READY, VideoError
-from benchcheck.video.sniff import HEAD_BYTES, check_head, check_whole
+from benchcheck.video.sniff import HEAD_BYTES, Read, check_head, check_whole
 
 __all__ = [
     "EXTENSIONS",
@@ -123,21 +124,44 @@ def _absence(path: str, reason: OSError | ValueError) -> VideoError:
     return VideoError("missing", f"no file can be called so: {path[-80:]!r}")
 
 
-def check_file(path: str) -> tuple[str, int]:
+def check_file(path: str, span: tuple[int, int] | None = None, crc: int | None = None) -> tuple[str, int]:
     """Look at a file's beginning and structure, then hash it; returns its sha256 and its size in bytes.
 
+    Args:
+        path: the file.
+        span: first byte and the one after the last, of a video that is a stretch of the file.
+        crc: CRC-32 that its bytes must have, where an archive says so.
+
     Raises:
-        VideoError: it is no video, or its end is missing; `unreadable` when it cannot be read.
+        VideoError: it is no video, or its end is missing; `unreadable` when it cannot be read, `archive_damaged` when
+            its bytes are others than the archive says.
     """
     try:
         with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            check_head(file.read(HEAD_BYTES))
-            check_whole(lambda offset, count: os.pread(file.fileno(), count, offset), size)
-            file.seek(0)
-            return hash_file(file), size
+            start, end = span or (0, os.fstat(file.fileno()).st_size)
+            size = end - start
+
+            def read(offset: int, count: int) -> bytes:
+                return os.pread(file.fileno(), max(0, min(count, size - offset)), start + offset)
+
+            check_head(read(0, HEAD_BYTES))
+            check_whole(read, size)
+            digest, found = _sums(read, size, crc is not None)
     except OSError as reason:
         raise VideoError("unreadable", f"{path!r}: {reason.strerror}") from reason
+    if crc is not None and found != crc:
+        raise VideoError("archive_damaged", f"{path!r}: the bytes from {start:,} to {end:,} have another checksum")
+    return digest, size
+
+
+def _sums(read: Read, size: int, with_crc: bool) -> tuple[str, int]:
+    """The sha256 of a stretch, and its CRC-32 where that is asked for."""
+    digest, crc, at = hashlib.sha256(), 0, 0
+    while at < size and (block := read(at, _BLOCK)):
+        digest.update(block)
+        crc = zlib.crc32(block, crc) if with_crc else 0
+        at += len(block)
+    return digest.hexdigest(), crc
 
 
 def hash_file(file: BinaryIO) -> str:

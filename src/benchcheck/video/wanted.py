@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from benchcheck.config import Videos
 from benchcheck.pool.items import Item
 from benchcheck.study import Study
 from benchcheck.video.faults import VideoError
+from benchcheck.video.finding import Finder
 from benchcheck.video.frames import usable_key
 from benchcheck.video.grid import Window
-from benchcheck.video.store import Outcome, candidates, parse_video_key, videos_of
+from benchcheck.video.store import Outcome, parse_video_key, videos_of
 from benchcheck.video.task import Task
 
 __all__ = ["WantedSet", "failed", "tasks_of", "wanted_sets"]
@@ -54,22 +56,41 @@ def _ms(seconds: float | None) -> int | None:
 def tasks_of(study: Study, wanted: Sequence[WantedSet]) -> tuple[list[Task], list[list[Outcome]]]:
     """Group sets by video, so that a file is read and decoded once; names that can be no file fail at once.
 
+    Archives that the config or an item names are looked into, once each. Of a hub dataset only archives are downloaded
+    here, and only those that may hold a video that is nowhere else.
+
     Raises:
         SpecError: the spec of an entry with videos of its own is not there.
+        InputError: a manifest cannot be read.
+        UsageError: a hub dataset has no commit.
+        RunError: the hub's cache cannot be written.
     """
     groups: dict[tuple[str, str], list[WantedSet]] = {}
     for each in wanted:
         groups.setdefault((each.video_key, each.bench), []).append(each)
+    finders = _finders(study, {bench for _, bench in groups})
     tasks, hopeless = list[Task](), list[list[Outcome]]()
     for (video_key, bench), group in groups.items():
         try:
-            tasks.append(_task(study, video_key, bench, group))
+            tasks.append(_task(study, finders[bench], video_key, group))
         except VideoError as fault:
             hopeless.append(failed(video_key, [each.frames_key for each in group], fault))
     return tasks, hopeless
 
 
-def _task(study: Study, video_key: str, bench: str, group: Sequence[WantedSet]) -> Task:
+def _finders(study: Study, benches: Iterable[str]) -> dict[str, Finder]:
+    """What finds the videos of each benchmark; those whose videos lie in the same place share it."""
+    found: dict[Videos, Finder] = {}
+    finders: dict[str, Finder] = {}
+    for bench in sorted(benches):
+        videos = videos_of(study.config, bench, study.root)
+        if videos not in found:
+            found[videos] = Finder(study, videos)
+        finders[bench] = found[videos]
+    return finders
+
+
+def _task(study: Study, finder: Finder, video_key: str, group: Sequence[WantedSet]) -> Task:
     """One video's message for a worker.
 
     Raises:
@@ -78,13 +99,18 @@ def _task(study: Study, video_key: str, bench: str, group: Sequence[WantedSet]) 
     for each in group:
         if not usable_key(each.frames_key):
             raise VideoError("outside", f"frames key {each.frames_key!r} is no folder name")
-    videos = videos_of(study.config, bench, study.root)
-    videos = replace(videos, folder=os.path.abspath(study.places.videos(videos.folder)))
+    bench = group[0].bench
+    found = finder.find(bench, parse_video_key(video_key))
     return Task(
         video_key,
-        tuple(candidates(study.root, videos, bench, parse_video_key(video_key).member)),
+        found.paths,
         {each.frames_key: each.window for each in group},
-        videos.folder,
+        finder.folder,
+        bench,
+        found.member,
+        found.hub,
+        found.otherwise,
+        os.path.abspath(study.places.scratch),
     )
 
 

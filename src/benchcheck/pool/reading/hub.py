@@ -7,15 +7,18 @@ never read nor shown here.
 import errno
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from benchcheck.config import COMMIT
 from benchcheck.errors import InputError, RunError, UsageError, first_line
 from benchcheck.pool.reading.paths import names_below
 from benchcheck.pool.reading.sources import listed
 
-__all__ = ["fetch", "newest_commit"]
+__all__ = ["check_pinned", "fetch", "fetch_file", "names_in", "newest_commit"]
+
+T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
@@ -37,14 +40,12 @@ def fetch(hub: str, revision: str, patterns: Sequence[str], cache: str = "") -> 
             matches; one line with the cure.
         RunError: the disk is full or not writable.
     """
-    if _NAME.fullmatch(hub) is None:
-        raise UsageError(f"hub = {hub!r} is not allowed. Allowed: a dataset of the hub, owner/name")
     if not patterns:
+        _check_name(hub)
         raise UsageError(
             f"{hub}: no file is named. Cure: set files in the spec's [source], such as data/test-*.parquet"
         )
-    if COMMIT.fullmatch(revision) is None:
-        raise UsageError(f"{hub}: {_unpinned(revision)}. Allowed: a commit, 40 hex digits. {_pin(hub)}")
+    check_pinned(hub, revision)
     wanted = [pattern + "*" * pattern.endswith("/") for pattern in patterns]
     folder = _snapshot(hub, revision, wanted, cache)
     names = names_below(folder)
@@ -55,6 +56,63 @@ def fetch(hub: str, revision: str, patterns: Sequence[str], cache: str = "") -> 
             raise InputError(f"{hub}@{revision}: no file matches {pattern!r}. {_contents(hub, revision, names)}")
         found |= dict.fromkeys(matches)
     return [folder / name for name in found]
+
+
+def fetch_file(hub: str, revision: str, name: str, cache: str = "") -> Path:
+    """Return one file of a hub dataset: from the cache without asking, else downloaded; a download cut off goes on.
+
+    Raises:
+        InputError: as `fetch`; one line with the cure.
+        RunError: the disk is full or not writable.
+    """
+    import huggingface_hub
+
+    def fetched() -> Path:
+        return Path(
+            huggingface_hub.hf_hub_download(hub, name, repo_type="dataset", revision=revision, cache_dir=cache or None)
+        )
+
+    return _asked(hub, revision, fetched)
+
+
+def names_in(hub: str, revision: str, cache: str = "") -> list[str]:
+    """Return the paths of all files of a hub dataset, sorted; offline those that are in the cache.
+
+    Raises:
+        UsageError: no dataset's name, or no commit; the newest commit is named where it can be found.
+        InputError: as `fetch`, where the cache holds nothing of the dataset either.
+    """
+    from huggingface_hub import HfApi, constants
+
+    check_pinned(hub, revision)
+
+    def listed_names() -> list[str]:
+        return sorted(HfApi().list_repo_files(hub, repo_type="dataset", revision=revision))
+
+    try:
+        return _asked(hub, revision, listed_names)
+    except InputError:
+        place = Path(cache or constants.HF_HUB_CACHE, "datasets--" + hub.replace("/", "--"), "snapshots", revision)
+        if names := names_below(place):
+            return names
+        raise
+
+
+def check_pinned(hub: str, revision: str) -> None:
+    """Refuse what is no dataset at a commit.
+
+    Raises:
+        UsageError: no dataset's name, or no commit; the newest commit is named where it can be found.
+    """
+    _check_name(hub)
+    if COMMIT.fullmatch(revision) is None:
+        raise UsageError(f"{hub}: {_unpinned(revision)}. Allowed: a commit, 40 hex digits. {_pin(hub)}")
+
+
+def _check_name(hub: str) -> None:
+    """Refuse what is no dataset's name."""
+    if _NAME.fullmatch(hub) is None:
+        raise UsageError(f"hub = {hub!r} is not allowed. Allowed: a dataset of the hub, owner/name")
 
 
 def _unpinned(revision: str) -> str:
@@ -83,12 +141,20 @@ def _snapshot(hub: str, revision: str, patterns: list[str], cache: str) -> Path:
     """The cache's folder of a commit, with the files that match in it."""
     import huggingface_hub
 
-    try:
+    def fetched() -> Path:
         return Path(
             huggingface_hub.snapshot_download(
                 hub, repo_type="dataset", revision=revision, allow_patterns=patterns, cache_dir=cache or None
             )
         )
+
+    return _asked(hub, revision, fetched)
+
+
+def _asked(hub: str, revision: str, ask: Callable[[], T]) -> T:
+    """What the hub's library gives; what it raises becomes one line."""
+    try:
+        return ask()
     except Exception as reason:  # noqa: BLE001 - its own errors, those of its HTTP library, and the system's
         if getattr(reason, "errno", None) in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT):
             raise RunError(
