@@ -30,7 +30,8 @@ SLURM_OURS = (
 
 _URL = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/?#:@\[\]]+)(:[0-9]{1,5})?(/[^\s?#]*)?")
 """Without who logs in: that would stand in the study, in rows, logs and the list of processes."""
-_LOGIN = re.compile(r"//[^\s'\"]*@")
+_LOGIN = re.compile(r"(?<!\bhf:)//[^\s'\"]*@")
+"""Not that of a hub dataset, whose @ stands before a branch: hf://datasets/owner/name@branch."""
 
 
 def check(holds: bool, key: str, value: object, allowed: str) -> None:
