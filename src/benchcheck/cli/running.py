@@ -34,6 +34,7 @@ from benchcheck.cli.options import (
     print_totals,
     wanted_items,
 )
+from benchcheck.cli.transfer import check_arrived
 from benchcheck.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def screen(
     from benchcheck.run.shard import WHOLE, parse_shard
 
     opened = open_study(study, step)
+    check_arrived(opened)
     sizes = {"gpus": gpus, "in_flight": in_flight, "first_port": port, "gpu_memory": gpu_memory}
     given = keys_of(settings, **sizes, max_sequences=max_sequences, python=python, vllm=vllm)
     asked = asked_of(opened, backend, endpoint, given)

@@ -1,0 +1,130 @@
+"""Commands that carry a study to another machine, and its results home: package, pack, merge."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchcheck.cli.options import CARRYING, StudyFolder, app, print_totals
+from benchcheck.errors import UsageError
+
+if TYPE_CHECKING:
+    from benchcheck.study import Study
+    from benchcheck.transfer.merge import Merged
+
+__all__ = ["check_arrived", "merge", "pack", "package"]
+
+
+def check_arrived(study: "Study") -> None:
+    """Compare a study that came as a package with what it was, and say what differs.
+
+    Raises:
+        ConfigError: it would ask something else than the package did.
+        StudyError: its package.json or pool is not what came.
+    """
+    if not study.package_file.exists():  # nothing of the transfer room is loaded for a study that came as none
+        return
+    from benchcheck.console import warn
+    from benchcheck.transfer.package import arrived
+
+    for line in arrived(study):
+        warn(line)
+
+
+@app.command(rich_help_panel=CARRYING)
+def package(
+    study: StudyFolder,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder that is not there yet.")],
+    steps: Annotated[
+        str, typer.Option(metavar="K,K", help="Steps that run there, such as 1,2,3; all when left out.")
+    ] = "",
+    frames: Annotated[bool, typer.Option("--frames", help="Put the frames into it, as tar shards.")] = False,
+    answers: Annotated[
+        bool, typer.Option("--answers/--no-answers", help="Whether the rows that are here travel, too.")
+    ] = True,
+) -> None:
+    """Make a folder that runs steps of a study on a machine that has only it and the frames."""
+    from benchcheck.console import note, tell
+    from benchcheck.study import Study
+    from benchcheck.transfer.package import make_package
+
+    if steps and not re.fullmatch(r"[0-9]{1,3}(,[0-9]{1,3})*", steps):
+        raise UsageError(f"--steps {steps}: not numbers with commas between them, such as 1,2,3")
+    made = make_package(
+        Study.open(study),
+        folder,
+        steps=[int(step) for step in steps.split(",") if step],
+        frames=frames,
+        answers=answers,
+    )
+    facts = made.facts
+    if made.left_out:
+        note(f"{made.left_out:,} lines stay here: torn, of an earlier protocol, or of items that were edited since")
+    if facts["model_folders"]:
+        note(f"models that are folders here, and must be there, too: {', '.join(facts['model_folders'])}")
+    rows = sum(facts["answers"].values())
+    shards = f"{facts['frames']['shards']:,} shards of frames" if facts["frames"] else "no frames"
+    numbers = ", ".join(map(str, facts["steps"]))
+    tell(f"{folder}: {facts['pool']['items']:,} items, steps {numbers}, {rows:,} rows, {shards}. See its README.md")
+
+
+@app.command(rich_help_panel=CARRYING)
+def pack(
+    study: StudyFolder,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where the file goes. \\[default: the study's folder]")
+    ] = None,
+) -> None:
+    """Make one file of a study's rows and logs, for the machine that the study came from."""
+    from benchcheck.console import note, tell
+    from benchcheck.study import Study
+    from benchcheck.transfer.pack import pack_returns
+
+    made = pack_returns(Study.open(study), to)
+    if made.left_out:
+        note(f"{made.left_out:,} lines stay here: torn, of an earlier protocol, or of items that were edited since")
+    for step, rows in made.rows.items():
+        tell(f"step {step}: {rows:,} rows")
+    tell(f"{made.file} ({made.file.stat().st_size:,} bytes), {made.file.name}.sha256")
+
+
+@app.command(rich_help_panel=CARRYING)
+def merge(
+    study: StudyFolder,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="pool_returns_*.tar.gz, or the folder of one or of a study.")
+    ],
+    keep: Annotated[
+        str, typer.Option(metavar="WHOSE", help="Where both have an answer and they differ: ours or theirs stays.")
+    ] = "",
+) -> None:
+    """Fold results that came home into the study; all is checked before the first row is written."""
+    from benchcheck.console import note
+    from benchcheck.run.plan import survey
+    from benchcheck.study import Study
+    from benchcheck.transfer.merge import merge_returns
+
+    opened = Study.open(study)
+    for merged in merge_returns(opened, files, keep=keep, note=note):
+        _tell(merged, keep)
+    print_totals(opened, survey(opened))
+
+
+def _tell(merged: "Merged", keep: str) -> None:
+    """Print what became of one package."""
+    from benchcheck.console import columns, note, tell
+
+    tell(str(merged.source))
+    table = columns("step", "new", "identical", "passed over", "conflicts")
+    for one in merged.steps:
+        counts = (one.new, one.identical, one.passed_over, one.conflicts)
+        table.add_row(str(one.step), *(f"{count:,}" for count in counts))
+        if one.unreadable:
+            note(f"step {one.step}: {one.unreadable:,} lines were torn where they were written, and are passed over")
+    tell(table)
+    if conflicts := sum(one.conflicts for one in merged.steps):
+        tell(f"{conflicts:,} conflicts: {keep} stay")
+    tell(f"{merged.rereads:,} second readings and {merged.costs:,} lines of accounting are new")
+    if merged.logs:
+        tell(f"its logs: {merged.logs}")
