@@ -105,8 +105,8 @@ class Joined(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer as far as the part that is read goes."""
-        data = self.pread(self._at, len(buffer))
+        """Fill a buffer, over the ends of parts too: who reads a header takes fewer bytes for the end."""
+        data = self.exactly(self._at, len(buffer))
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)

@@ -1,7 +1,7 @@
 """Which files are archives by their names, and which are the parts of one that was split. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from benchcheck.video.faults import VideoError
 
@@ -16,6 +16,9 @@ _PART = re.compile(
 )
 """What `split`, 7-Zip and hub datasets make of `videos.tar`: `.part-aa`, `.part.00`, `.partaa`, `.aa`, `.001`."""
 _LETTERS = 26
+
+_Kind = tuple[str, int]
+"""What stands before a part's number, and how many letters it has; 0 for digits."""
 
 
 def is_archive(name: str) -> bool:
@@ -36,14 +39,18 @@ def grouped(names: Iterable[str]) -> dict[str, tuple[str, ...] | VideoError]:
     in the names, but in the archive.
     """
     whole: dict[str, tuple[str, ...] | VideoError] = {}
-    parts: dict[str, dict[tuple[str, int, bool], dict[int, str]]] = {}
+    parts: dict[str, dict[_Kind, dict[int, str]]] = {}
     for name in sorted(set(names)):
         found = None if _ARCHIVE.fullmatch(name) else _PART.fullmatch(name)
         if found is None:
             whole[name] = (name,)
         else:
-            number, kind = found["number"].lower(), (found["mark"], len(found["number"]), found["number"].isdigit())
-            parts.setdefault(found["whole"], {}).setdefault(kind, {})[_place(number)] = name
+            number = found["number"].lower()
+            kind, place = (found["mark"], 0 if number.isdigit() else len(number)), _place(number)
+            same = parts.setdefault(found["whole"], {})
+            if place in same.setdefault(kind, {}):
+                kind = (name, 0)  # `.1` beside `.01`
+            same.setdefault(kind, {})[place] = name
     for name, kinds in parts.items():
         whole.setdefault(name, _in_order(name, kinds))
     return whole
@@ -59,14 +66,14 @@ def _place(number: str) -> int:
     return place
 
 
-def _in_order(name: str, kinds: dict[tuple[str, int, bool], dict[int, str]]) -> tuple[str, ...] | VideoError:
+def _in_order(name: str, kinds: Mapping[_Kind, Mapping[int, str]]) -> tuple[str, ...] | VideoError:
     """The parts of one archive in order, or what is wrong with them."""
     if len(kinds) > 1:
         shown = ", ".join(next(iter(parts.values())) for parts in kinds.values())
         return VideoError("ambiguous", f"{name!r} is there in parts of two kinds: {shown}")
-    [((_, _, digits), parts)] = kinds.items()
+    [((_, letters), parts)] = kinds.items()
     first, last = min(parts), max(parts)
-    if first > (1 if digits else 0):
+    if first > (0 if letters else 1):
         return VideoError(
             "archive_damaged", f"the parts of {name!r} begin with {parts[first]!r}: earlier ones are gone"
         )
