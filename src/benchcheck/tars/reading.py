@@ -31,7 +31,9 @@ _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE)
 
 
-def members_of(path: Path, file: IO[bytes] | None = None) -> Iterator[tuple[str, int, IO[bytes]]]:
+def members_of(
+    path: Path, file: IO[bytes] | None = None, *, plain: bool = False
+) -> Iterator[tuple[str, int, IO[bytes]]]:
     """Yield name, size and content of every member in order; each content is read before the next one, or skipped.
 
     What is skipped is not read where the tar is not packed: its headers alone are looked at.
@@ -39,6 +41,7 @@ def members_of(path: Path, file: IO[bytes] | None = None) -> Iterator[tuple[str,
     Args:
         path: the file: a tar, or one packed by gzip. Another content says so when it is read.
         file: the same, open, from its beginning; it stays open.
+        plain: refuse a packed one, which takes as long to look through as it says.
 
     Raises:
         DamagedFileError: no tar file, cut off or damaged, not readable, or one that unpacks to 200 times its size; a
@@ -48,12 +51,14 @@ def members_of(path: Path, file: IO[bytes] | None = None) -> Iterator[tuple[str,
     seen: set[str] = set()
     with contextlib.ExitStack() as stack:
         with _told(path):
-            plain = stack.enter_context(_regular(path)) if file is None else file
-            plain.seek(0)
-            packed = plain.read(2) == b"\x1f\x8b"
-            plain.seek(0)
-        stream: Any = stack.enter_context(gzip.GzipFile(fileobj=plain, mode="rb")) if packed else plain
-        size = os.fstat(plain.fileno()).st_size
+            raw = stack.enter_context(_regular(path)) if file is None else file
+            raw.seek(0)
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+        if packed and plain:
+            raise _damaged(path, "it is packed")
+        stream: Any = stack.enter_context(gzip.GzipFile(fileobj=raw, mode="rb")) if packed else raw
+        size = os.fstat(raw.fileno()).st_size
         reader = _Reader(path, stream, size, packed)
         while (info := _next(reader)) is not None:
             content = _Content(reader, info.size)
