@@ -29,16 +29,6 @@ __all__ = [
     "refuse_strange",
     "write_record",
 ]
-    "RECORD_NAME",
-    "PackedShard",
-    "PlannedShard",
-    "WholeSet",
-    "add_record",
-    "plan_shards",
-    "read_record",
-    "refuse_strange",
-    "write_record",
-]
 
 RECORD_NAME = ".frames_packed.jsonl"
 """Beside the shards: one row a shard that was written whole."""
@@ -170,7 +160,7 @@ def plan_shards(target: Path, sets: Mapping[str, WholeSet], shard_bytes: int) ->
             plan.append(PlannedShard(row.shard.file, tuple(row.stamps), 0, row.shard))
         elif untouched and len(here) < len(row.stamps):
             gone = len(row.stamps) - len(here)
-            what = f"its set {changed[0]!r} was made again since, and {counted(gone, 'set')} of it are not here any more"
+            what = f"its set {changed[0]!r} was made again since, and {counted(gone, 'set')} of it are gone from here"
             cure = "Cure: unpack the shards into this study first, or pack --to another folder"
             raise StudyError(f"{target / row.shard.file}: {what}. {cure}")
         elif here:
