@@ -155,5 +155,5 @@ def test_a_place_that_is_damaged_again_and_again_is_given_up(study: Study, monke
         raise OSError(errno.ENOTEMPTY, "not empty")
 
     monkeypatch.setattr(Path, "rename", taken)
-    monkeypatch.setattr("benchcheck.video.folders._set_aside", lambda final: None)
+    monkeypatch.setattr("benchcheck.video.folders.set_aside", lambda final: None)
     assert not publish_frames(study.frames, "k", DRAWN, ABOUT)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["clear_abandoned", "in_progress", "moved"]
+__all__ = ["clear_abandoned", "in_progress", "moved", "set_aside"]
 
 _LONELY_S = 60
 """A temporary folder without its file is this young while its owner is just making it."""
@@ -46,12 +46,12 @@ def moved(folder: Path, final: Path, is_whole: Callable[[Path], bool]) -> bool:
             return True
         if is_whole(final):
             return False
-        _set_aside(final)
+        set_aside(final)
     return False
 
 
-def _set_aside(final: Path) -> None:
-    """Take a damaged folder, or a file in its place, out of the way."""
+def set_aside(final: Path) -> None:
+    """Take a folder, or a file in its place, out of the way in one step, then remove it."""
     aside = final.with_name(f".{final.name}.{os.getpid()}.{time.monotonic_ns()}.old.tmp")
     with contextlib.suppress(FileNotFoundError):
         final.rename(aside)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchcheck.files import publish, writing
+from benchcheck.files import writing
 from benchcheck.pool.contents import with_ids
 from benchcheck.study import FRAMES_FILE, Study
-from benchcheck.video.folders import moved
-from benchcheck.video.frames import read_folder
+from benchcheck.video.folders import in_progress, moved, set_aside
+from benchcheck.video.frames import frame_name, read_folder
 from benchcheck.video.store import Outcome, last_outcomes, parse_video_key, record
 
 if TYPE_CHECKING:
@@ -76,21 +76,33 @@ def _move_frames(study: Study, old: Mapping[str, tuple[str, str]]) -> tuple[int,
 
 
 def _move(folder: Path, final: Path, content: str) -> bool:
-    """Move one set; where its new place holds the same set, as two keys of one content may have, the old one goes."""
+    """Give one set its new key; where that has the same set, as two keys of one content may have, the old one goes.
+
+    The new folder is filled beside, with links to the same files, since `frames.json` names its key: both are whole at
+    any time.
+    """
     table = read_folder(folder)
     if isinstance(table, str) or content not in _sources(table):
         return False
-    if table.get("key") != final.name:
-        with publish(folder / FRAMES_FILE) as temporary:
-            temporary.write_text(json.dumps({**table, "key": final.name}, indent=1) + "\n", encoding="utf-8")
-    with writing(final):
-        if moved(folder, final, lambda there: not isinstance(read_folder(there), str)):
-            return True
-        there = read_folder(final)
-        if isinstance(there, str) or any(there.get(name) != table.get(name) for name in _SPEC):
-            return False
-        shutil.rmtree(folder)
+    renamed = json.dumps({**table, "key": final.name}, indent=1) + "\n"
+    with writing(final), in_progress(final.parent, final.name, FRAMES_FILE) as fresh:
+        for index in range(len(table["frames"])):
+            _link(folder / frame_name(index), fresh / frame_name(index))
+        (fresh / FRAMES_FILE).write_text(renamed, encoding="utf-8")
+        if not moved(fresh, final, lambda there: not isinstance(read_folder(there), str)):
+            there = read_folder(final)
+            if isinstance(there, str) or any(there.get(name) != table.get(name) for name in _SPEC):
+                return False
+        set_aside(folder)
     return True
+
+
+def _link(source: Path, target: Path) -> None:
+    """Link a file under a second name, or copy it where the file system has no such links."""
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def _sources(table: Mapping[str, Any]) -> set[Any]:
@@ -101,18 +113,16 @@ def _sources(table: Mapping[str, Any]) -> set[Any]:
 
 def _carry_rows(study: Study, old: Mapping[str, tuple[str, str]]) -> None:
     """Say in the manifest under the new keys what it says under the old ones: which frames are ready, which are not."""
-    last = last_outcomes(study)
-    carried = []
+    last, there, carried = last_outcomes(study), study.frames_ready(), dict[str, Outcome]()
     for frames_key, outcome in last.items():
         video_id, window = _split(frames_key)
         if video_id not in old:
             continue
         key, content = old[video_id]
         new = content + window
-        if new not in last and outcome.content_hash == content:
-            carried.append(Outcome(key, new, outcome.status, outcome.content_hash, outcome.error))
-    there = study.frames_ready()
-    record(study, [one for one in carried if one.frames_key in there or not one.ready])
+        if new not in last and outcome.content_hash == content and (new in there or not outcome.ready):
+            carried[new] = Outcome(key, new, outcome.status, content, outcome.error)
+    record(study, carried.values())
 
 
 def _rewrite_pool(study: Study, ids: Mapping[str, str]) -> int:
