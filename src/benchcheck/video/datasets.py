@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from benchcheck.errors import InputError
-from benchcheck.pool.reading.hub import check_pinned, fetch_file, names_in
+from benchcheck.pool.reading.hub import cached_names, check_pinned, fetch_file, names_in
 from benchcheck.pool.reading.sources import listed
 from benchcheck.video.faults import VideoError
 from benchcheck.video.names import Names
@@ -31,18 +31,21 @@ class Dataset:
         self._shelves: dict[str, Shelf] = {}
 
     @cached_property
-    def _listed(self) -> list[str] | VideoError:
-        """Every file of the dataset; offline those of the cache."""
+    def _known(self) -> tuple[list[str], VideoError | None]:
+        """Every file of the dataset; where it cannot be asked, those of the cache, and why there may be more."""
         try:
-            return names_in(self.hub, self.revision, self._cache)
+            return names_in(self.hub, self.revision), None
         except InputError as reason:
-            return VideoError("not_downloaded", str(reason))
+            return cached_names(self.hub, self.revision, self._cache), VideoError("not_downloaded", str(reason))
+
+    @property
+    def known(self) -> bool:
+        """Whether all of its files are known: not where it cannot be asked."""
+        return self._known[1] is None
 
     @property
     def _names(self) -> list[str]:
-        if isinstance(self._listed, VideoError):
-            raise self._listed
-        return self._listed
+        return self._known[0]
 
     def _chosen(self, name: str) -> bool:
         """Whether the config's patterns name a file; all do where there are none."""
@@ -65,7 +68,7 @@ class Dataset:
         """Return the single file that fits what is wanted, None where there is none.
 
         Raises:
-            VideoError: `not_downloaded` where the dataset cannot be asked, `ambiguous` where more than one file fits.
+            VideoError: `ambiguous` where more than one file fits.
         """
         found = self._files.fitting(wanted)
         if len(found) > 1:
@@ -80,11 +83,8 @@ class Dataset:
                 return [named] if named in same else same
         if not self._patterns:
             return []
-        return [name for name, parts in self._archives.items() if self._chosen(name) or self._all_chosen(parts)]
-
-    def _all_chosen(self, parts: Sequence[str] | VideoError) -> bool:
-        """Whether the patterns name every part of a split archive."""
-        return not isinstance(parts, VideoError) and all(map(self._chosen, parts))
+        parts_named = grouped(name for name in self._names if is_archive(name) and self._chosen(name))
+        return [name for name in self._archives if name in parts_named or self._chosen(name)]
 
     def shelf(self, name: str) -> Shelf:
         """Return an archive of the dataset; it is downloaded now unless it is in the cache."""
@@ -108,6 +108,9 @@ class Dataset:
 
     def absence(self, wanted: Sequence[str]) -> tuple[str, str]:
         """Return status and reason for a video of which the dataset has no file, and no archive that may hold it."""
+        _, fault = self._known
+        if fault is not None:
+            return fault.status, f"no file {wanted[0]!r}, and the dataset cannot be asked: {fault.reason}"
         reason = f"no file {wanted[0]!r}, and none called so in {self.hub}"
         if self._archives and not self._patterns:
             reason += f"; it has archives, which videos.files may name: {listed(self._archives)}"

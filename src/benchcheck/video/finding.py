@@ -128,7 +128,7 @@ class Finder:
             return Found(paths, member)
         if zip_path and (file := dataset.file(wanted)) is not None:
             return Found(paths, hub=file)
-        raise VideoError(*told(shelves, wanted) if shelves else dataset.absence(wanted))
+        raise VideoError(*(told(shelves, wanted) if shelves and dataset.known else dataset.absence(wanted)))
 
 
 def _names(path: str, zip_path: str) -> bool:

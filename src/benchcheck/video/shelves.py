@@ -64,9 +64,10 @@ def one_of(shelves: Iterable[Shelf], wanted: Sequence[str]) -> Member | None:
 
 def told(shelves: Sequence[Shelf], wanted: Sequence[str]) -> tuple[str, str]:
     """Return status and reason for a video that is in none of these archives."""
-    for shelf in shelves:
-        if shelf.fault is not None:
-            return shelf.fault.status, f"{wanted[0]!r} is not in what can be read of it: {shelf.fault.reason}"
+    faults = [shelf.fault for shelf in shelves if shelf.fault is not None]
+    if faults:
+        fault = min(faults, key=lambda fault: fault.status == "missing")  # damage tells more than absence
+        return fault.status, f"{wanted[0]!r} is not in what can be read: {fault.reason}"
     reason = f"no file {wanted[0]!r}, and no member called so in {listed(shelf.name for shelf in shelves)}"
     alike = [f"{shelf.name}!/{path}" for shelf in shelves for path in shelf.names.alike(wanted)]
     nested = [f"{shelf.name}!/{path}" for shelf in shelves for path in shelf.archives_inside]

@@ -16,7 +16,7 @@ from benchcheck.errors import InputError, RunError, UsageError, first_line
 from benchcheck.pool.reading.paths import names_below
 from benchcheck.pool.reading.sources import listed
 
-__all__ = ["check_pinned", "fetch", "fetch_file", "names_in", "newest_commit"]
+__all__ = ["cached_names", "check_pinned", "fetch", "fetch_file", "names_in", "newest_commit"]
 
 T = TypeVar("T")
 
@@ -75,27 +75,23 @@ def fetch_file(hub: str, revision: str, name: str, cache: str = "") -> Path:
     return _asked(hub, revision, fetched)
 
 
-def names_in(hub: str, revision: str, cache: str = "") -> list[str]:
-    """Return the paths of all files of a hub dataset, sorted; offline those that are in the cache.
+def names_in(hub: str, revision: str) -> list[str]:
+    """Return the paths of all files of a hub dataset, sorted.
 
     Raises:
-        UsageError: no dataset's name, or no commit; the newest commit is named where it can be found.
-        InputError: as `fetch`, where the cache holds nothing of the dataset either.
+        InputError: as `fetch`; offline always.
     """
-    from huggingface_hub import HfApi, constants
+    from huggingface_hub import HfApi
 
-    check_pinned(hub, revision)
+    return _asked(hub, revision, lambda: sorted(HfApi().list_repo_files(hub, repo_type="dataset", revision=revision)))
 
-    def listed_names() -> list[str]:
-        return sorted(HfApi().list_repo_files(hub, repo_type="dataset", revision=revision))
 
-    try:
-        return _asked(hub, revision, listed_names)
-    except InputError:
-        place = Path(cache or constants.HF_HUB_CACHE, "datasets--" + hub.replace("/", "--"), "snapshots", revision)
-        if names := names_below(place):
-            return names
-        raise
+def cached_names(hub: str, revision: str, cache: str = "") -> list[str]:
+    """Return the paths of those files of a hub dataset that are in the cache, sorted."""
+    from huggingface_hub import constants
+
+    snapshots = Path(cache or constants.HF_HUB_CACHE, "datasets--" + hub.replace("/", "--"), "snapshots")
+    return names_below(snapshots / revision)
 
 
 def check_pinned(hub: str, revision: str) -> None:
