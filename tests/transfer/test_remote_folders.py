@@ -1,7 +1,6 @@
 """Uploads to and downloads from folders and stores of fsspec: whole, verified, continued, nothing overwritten."""
 
 import hashlib
-import importlib
 import json
 import os
 import signal
@@ -226,9 +225,10 @@ def test_wrong_use_is_one_line(source: Path, tmp_path: Path, what: str, to: str,
 
 
 def test_a_missing_package_is_one_line(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "s3fs", None)
-    # By its name in full: the package has a dictionary under the short one.
-    monkeypatch.setattr(importlib.import_module("fsspec.registry"), "_registry", {})
+    def absent(*_: object, **__: object) -> None:
+        raise ImportError("Install s3fs to access S3")
+
+    monkeypatch.setattr("fsspec.url_to_fs", absent)
     text = complaint(MissingExtraError, lambda: upload(source, "s3://bucket/x"))
     assert text == "s3:// needs packages that are not installed. Cure: pip install 'benchcheck[s3]'"
 
@@ -271,13 +271,23 @@ def test_a_file_that_changes_on_its_way_is_no_success(
 
     monkeypatch.setattr(FolderStore, "send", send)
     text = complaint(RunError, lambda: upload(source, str(tmp_path / "far")))
-    assert "frames/empty: written to while it was sent. Cure: run the same command again" in text
+    assert "frames/empty: written to or removed while it was sent. Cure: run the same command again" in text
     assert not (tmp_path / "far" / MANIFEST).exists()
+
+
+@pytest.mark.usefixtures("_memory")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_file_that_is_gone_before_it_is_sent_is_one_line(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    from benchcheck.transfer import remote
+
+    real = remote._to_send
     gone = source / "package" / "README.md"
-    monkeypatch.setattr(FolderStore, "send", real)
-    monkeypatch.setattr("benchcheck.transfer.remote.unchanged", lambda piece: gone.unlink(missing_ok=True) or True)
-    upload(source, str(tmp_path / "far"), overwrite=True)
-    assert "no such file" not in str(held(tmp_path / "far"))
+    monkeypatch.setattr(remote, "_to_send", lambda *arguments: gone.unlink(missing_ok=True) or real(*arguments))
+    text = complaint(RunError, lambda: upload(source, place.format(tmp=tmp_path)))
+    assert "README.md: written to or removed while it was sent" in text
+    assert upload(source, place.format(tmp=tmp_path)).files + 1 <= len(FILES)
 
 
 # The far side lies.
@@ -391,6 +401,21 @@ def test_what_is_not_there(tmp_path: Path) -> None:
             assert "nothing is there. Cure: check the address" in complaint(
                 InputError, lambda place=place: download(str(place), tmp_path / "back")
             )
+
+
+def test_a_part_is_verified_by_the_manifest_above_it(far: Path, tmp_path: Path) -> None:
+    download(str(far / "package"), tmp_path / "part")
+    assert held(tmp_path / "part") == {"README.md": b"# what\n", "items.jsonl": FILES["package/items.jsonl"]}
+    download(str(far / "frames" / "empty"), tmp_path / "one")
+    assert held(tmp_path / "one") == {"empty": b""}
+    (far / "package" / "README.md").write_bytes(b"# hw#t\n")
+    assert "'README.md': another content" in complaint(
+        DamagedFileError, lambda: download(str(far / "package"), tmp_path / "other")
+    )
+    manifest(far).write_bytes(b"SHA256 (ubuntu.iso) = 00\n")
+    assert "no SHA256SUMS vouches for 'README.md', 'items.jsonl'. Cure" in complaint(
+        UsageError, lambda: download(str(far / "package"), tmp_path / "other")
+    )
 
 
 def test_nothing_is_written_through_a_link_or_over_a_folder(far: Path, tmp_path: Path) -> None:

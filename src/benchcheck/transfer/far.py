@@ -97,7 +97,11 @@ class Far(Protocol):
         ...
 
     def fetch(self, name: str, folder: Path, moved: Callable[[int], None]) -> Path:
-        """Bring a file into a working folder, under any name; what a killed fetch left there may be used."""
+        """Bring a file into a working folder, under any name.
+
+        Raises:
+            DamagedFileError: what came is not of the size that was announced; the message is a few words.
+        """
         ...
 
 

@@ -8,14 +8,16 @@ import contextlib
 import hashlib
 import re
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchcheck.errors import BenchcheckError, RunError, UsageError
+from benchcheck.errors import BenchcheckError, DamagedFileError, RunError, UsageError
 from benchcheck.files import writing
 from benchcheck.transfer.far import Far, Piece, There, few, too_long
+from benchcheck.transfer.outgoing import still_as
 
 __all__ = ["HubStore", "blob_of", "hub_store"]
 
@@ -35,6 +37,8 @@ _SMALL = 10 << 20
 _COMMIT_SMALL = 64 << 20
 _STRETCH = 4 << 30
 """Bytes after which the bar moves."""
+_WAITS_S = (1.0, 4.0)
+"""Seconds between tries of a download that met a fault of the hub."""
 _TRIES = 5
 """How often a manifest is written anew because somebody else committed meanwhile."""
 
@@ -180,6 +184,7 @@ class HubStore:
 
         additions = []
         for piece in batch:
+            still_as(piece)
             addition = CommitOperationAdd(path_in_repo=self._path(piece.name), path_or_fileobj=str(piece.path))
             addition.upload_info.sha256 = bytes.fromhex(piece.sha256)
             additions.append((addition, piece.bytes))
@@ -228,12 +233,21 @@ class HubStore:
                     return
 
     def fetch(self, name: str, folder: Path, moved: Callable[[int], None]) -> Path:
-        """Bring a file here; the library goes on where it was cut off."""
+        """Bring a file here; the library asks again where a line breaks, but not after a fault of the hub."""
         commit = self._commit or self._head()
         with self._asked(folder):
-            path = self._api.hf_hub_download(
-                **self._which, filename=self._path(name), revision=commit, local_dir=folder
-            )
+            for wait in (*_WAITS_S, None):
+                try:
+                    path = self._api.hf_hub_download(
+                        **self._which, filename=self._path(name), revision=commit, local_dir=folder
+                    )
+                    break
+                except OSError as reason:
+                    if "Consistency check failed" in str(reason):
+                        raise DamagedFileError("cut off, or longer than it should be") from None
+                    if wait is None or _status(reason) < 500:
+                        raise
+                    time.sleep(wait)
         moved(Path(path).stat().st_size)
         return Path(path)
 
@@ -295,9 +309,17 @@ def _stretches(additions: Sequence[tuple[Any, int]]) -> Iterator[list[tuple[Any,
         yield stretch
 
 
+def _chain(reason: BaseException | None) -> Iterator[BaseException]:
+    """A failure and what caused it: the library wraps what failed in a thread, or where its cache was of no help."""
+    while reason is not None:
+        yield reason
+        reason = reason.__cause__
+
+
 def _status(reason: BaseException) -> int:
     """The HTTP status of a failure; 0 where there is none."""
-    return int(getattr(getattr(reason, "response", None), "status_code", 0) or 0)
+    codes = (getattr(getattr(one, "response", None), "status_code", 0) for one in _chain(reason))
+    return next((int(code) for code in codes if code), 0)
 
 
 _LOGIN = "`hf auth login`, or set HF_TOKEN"
@@ -328,13 +350,14 @@ def _refusal(repository: str, reason: Exception) -> str:
     """What a failure means, and the cure, in words of our own."""
     from huggingface_hub import constants, errors
 
+    chain = [one for one in _chain(reason) if not isinstance(one, errors.LocalEntryNotFoundError)] or [reason]
     for name, text in _ERRORS.items():
-        if isinstance(reason, getattr(errors, name)):
+        if any(isinstance(one, getattr(errors, name)) for one in chain):
             return text.format(page=f"{constants.ENDPOINT}/datasets/{repository}", login=_LOGIN)
     status = _status(reason)
     if status in _STATUSES:
         return _STATUSES[status]
     if status >= 500:
         return f"the hub has a fault of its own ({status}). Cure: wait, then run the same command again; it continues"
-    name = type(reason).__name__
-    return f"no answer that can be read ({name}). Cure: check the network, then run the same command again"
+    what = f"{type(chain[-1]).__name__} {status or ''}".strip()
+    return f"no answer that can be read ({what}). Cure: check the network, then run the same command again"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchcheck.errors import DamagedFileError, InputError, RunError, UsageError
+from benchcheck.errors import BenchcheckError, DamagedFileError, InputError, RunError, UsageError
 from benchcheck.files import publish, writing
 from benchcheck.tars import hash_of
 from benchcheck.transfer.abreast import abreast
@@ -22,7 +22,7 @@ from benchcheck.transfer.sums import MANIFEST, clash, fault_of, read_sums, sums_
 __all__ = ["download"]
 
 _WORKROOM = ".benchcheck-incoming.tmp"
-"""Folder beside the files that arrive; what a killed download left there is used by the next one."""
+"""Folder beside the files that arrive; what a killed download left there is removed by the next one."""
 _TRIES = 2
 """How often a file is fetched that arrives other than it should: once more, since a line may have broken."""
 
@@ -102,7 +102,7 @@ def _found(far: Far) -> tuple[Far, dict[str, There], bool]:
 
 def _wanted(far: Far, files: Mapping[str, There], alone: bool, unverified: bool) -> list[_Wanted]:
     """Which files are to arrive, by the manifest or else by what the far side knows of them."""
-    sums = far_sums(far)
+    sums = _vouching(far)
     if sums is not None and not alone:
         gone = [name for name in sums if name not in files]
         if gone:
@@ -127,6 +127,24 @@ def _wanted(far: Far, files: Mapping[str, There], alone: bool, unverified: bool)
     return wanted
 
 
+def _vouching(far: Far) -> dict[str, str] | None:
+    """The lines on a folder's files: of its own manifest, or of the nearest folder above whose manifest has some.
+
+    Raises:
+        DamagedFileError: its own is none; what stands under this name further up may be anything.
+    """
+    sums, above, prefix = far_sums(far), far, ""
+    while not sums:
+        above, name = above.above()
+        if not name:
+            return None
+        prefix = f"{name}/{prefix}"
+        with contextlib.suppress(BenchcheckError):
+            found = far_sums(above) or {}
+            sums = {line[len(prefix) :]: found[line] for line in found if line.startswith(prefix)}
+    return sums
+
+
 def _ours(name: str) -> bool:
     """Whether a file is a transfer's own: another machine's does not replace the one here."""
     return name in (MANIFEST, LEDGER) or any(TEMPORARY.fullmatch(part) for part in name.split("/"))
@@ -148,7 +166,7 @@ def _write_manifest(to: Path, before: Mapping[str, str], wanted: Sequence[_Wante
 
 @contextlib.contextmanager
 def _alone_in(to: Path) -> Iterator[Path]:
-    """Hold the working folder; it goes when all has arrived, and stays for the next time when not."""
+    """Hold an empty working folder, which goes in the end."""
     workroom = to / _WORKROOM
     with writing(to):
         workroom.mkdir(parents=True, exist_ok=True)
@@ -158,12 +176,15 @@ def _alone_in(to: Path) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UsageError(f"{to}: another download into this folder is at work. Cure: wait for it") from None
+        for left in workroom.iterdir():
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            elif left.name != ".lock":
+                left.unlink(missing_ok=True)
         try:
             yield workroom
-            shutil.rmtree(workroom, ignore_errors=True)
         finally:
-            if {path.name for path in workroom.glob("*")} <= {".lock"}:
-                shutil.rmtree(workroom, ignore_errors=True)
+            shutil.rmtree(workroom, ignore_errors=True)
 
 
 class _Arrival:
@@ -244,7 +265,11 @@ class _Arrival:
         """Fetch one file; returns what is wrong with it, or nothing."""
         fault = ""
         for _ in range(_TRIES):
-            fetched = self._far.fetch(one.name, self._workroom, moved)
+            try:
+                fetched = self._far.fetch(one.name, self._workroom, moved)
+            except DamagedFileError as reason:
+                fault = f"{one.name[:200]!r}: {reason}"
+                continue
             fault = _fault(one, fetched)
             if not fault:
                 self._place(one, fetched)

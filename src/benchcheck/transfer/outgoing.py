@@ -1,5 +1,6 @@
 """Files on this machine that are to be sent: which, and what they hold."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from benchcheck.transfer.far import TEMPORARY, Piece, few
 from benchcheck.transfer.ledger import LEDGER, Ledger
 from benchcheck.transfer.sums import MANIFEST
 
-__all__ = ["Outgoing", "gathered", "pieces_of", "unchanged"]
+__all__ = ["Outgoing", "gathered", "pieces_of", "still_as"]
 
 _LIBRARY_CACHE = (".cache", "huggingface")
 """What the hub's library leaves in a folder that it downloaded to."""
@@ -101,10 +102,14 @@ def pieces_of(source: Outgoing, ledger: Ledger, workers: int, read: Callable[[in
     return abreast(piece, source.files, workers)
 
 
-def unchanged(piece: Piece) -> bool:
-    """Whether a file is still as it was when it was hashed."""
-    try:
+def still_as(piece: Piece) -> None:
+    """Check that a file is as it was when it was hashed.
+
+    Raises:
+        RunError: it was written to, or is gone.
+    """
+    with contextlib.suppress(OSError):
         info = piece.path.stat()
-    except OSError:
-        return False
-    return (info.st_size, info.st_mtime_ns) == (piece.bytes, piece.mtime_ns)
+        if (info.st_size, info.st_mtime_ns) == (piece.bytes, piece.mtime_ns):
+            return
+    raise RunError(f"{piece.path}: written to or removed while it was sent. Cure: run the same command again")

@@ -12,7 +12,7 @@ from benchcheck.transfer.far import Far, Piece, There, few
 from benchcheck.transfer.hub import blob_of, hub_store
 from benchcheck.transfer.ledger import Ledger
 from benchcheck.transfer.moving import Moved, Moving, Told
-from benchcheck.transfer.outgoing import Outgoing, gathered, pieces_of, unchanged
+from benchcheck.transfer.outgoing import Outgoing, gathered, pieces_of, still_as
 from benchcheck.transfer.stores import FolderStore, url_store
 from benchcheck.transfer.sums import MANIFEST, clash, read_sums, sums_text
 
@@ -88,8 +88,7 @@ def upload(
         moved.files, moved.same = len(todo), len(pieces) - len(todo)
         moved.bytes = sum(piece.bytes for piece in todo)
         for piece, mark in far.send(todo, workers, Moving("sending", moved.bytes, told)):
-            if not unchanged(piece):
-                raise RunError(f"{piece.path}: written to while it was sent. Cure: run the same command again")
+            still_as(piece)
             ledger.sent(piece.name, piece.sha256, mark)
         _arrived(pieces, far)
         far.put(MANIFEST, lambda before: _merged(before, pieces, set(there), overwrite))

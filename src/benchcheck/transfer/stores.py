@@ -13,6 +13,7 @@ from benchcheck.files import publish, writing
 from benchcheck.tars import hash_of
 from benchcheck.transfer.abreast import abreast
 from benchcheck.transfer.far import TEMPORARY, Far, Piece, There, too_long, without_secrets
+from benchcheck.transfer.outgoing import still_as
 
 __all__ = ["FolderStore", "UrlStore", "url_store"]
 
@@ -80,6 +81,7 @@ class FolderStore:
         """Copy files, each to a temporary name and then in one move."""
 
         def copy(piece: Piece) -> tuple[Piece, str]:
+            still_as(piece)
             target = self.folder / piece.name
             with publish(target) as temporary:
                 _copy(piece.path, temporary, moved)
@@ -269,6 +271,7 @@ class UrlStore:
         """Send files: where a store shows half a file, to a temporary name and then in one move."""
 
         def send(piece: Piece) -> tuple[Piece, str]:
+            still_as(piece)
             with self._asked("written"):
                 self._put(piece, moved)
                 info = self._fs.info(self._path(piece.name))
