@@ -40,7 +40,11 @@ PURE = (
     "pool/together.py",
     "pool/transforms.py",
     "pool/wording.py",
+    "transfer/fitting.py",
+    "transfer/original.py",
     "video/grid.py",
+    "video/names.py",
+    "video/parts.py",
     "backends/affinity.py",
     "backends/letters.py",
     "backends/packed.py",
@@ -57,6 +61,7 @@ PURE = (
     "run/estimate.py",
     "run/pilot.py",
     "run/shard.py",
+    "transfer/sums.py",
 )
 """Modules without input and output, below src/benchcheck."""
 

@@ -65,15 +65,20 @@ COMMANDS = {
     "cli.check_table",
     "cli.checking",
     "cli.frames",
+    "cli.importing",
     "cli.clusters",
     "cli.options",
     "cli.places",
     "cli.planning",
     "cli.pools",
     "cli.proposals",
+    "cli.remote",
     "cli.running",
+    "cli.shards",
     "cli.specs_table",
     "cli.studies",
+    "cli.videos",
+    "cli.transfer",
 }
 DOORS = COMMANDS | {"demo.walk", "__init__", "__main__"}
 PRIVATE_TO_DOORS = COMMANDS | {"demo.walk", "console", "__main__"}

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from benchcheck.run.driver import run_study as run_study
     from benchcheck.run.plan import survey as survey
     from benchcheck.study import Study as Study
+    from benchcheck.transfer.importing import import_pool as import_pool
+    from benchcheck.transfer.merge import merge_returns as merge_returns
+    from benchcheck.transfer.pack import pack_returns as pack_returns
+    from benchcheck.transfer.package import make_package as make_package
     from benchcheck.video.extract import extract_frames as extract_frames
+    from benchcheck.video.packing import pack_frames as pack_frames
+    from benchcheck.video.prepare import prepare_videos as prepare_videos
+    from benchcheck.video.prepared import list_videos as list_videos
+    from benchcheck.video.unpacking import unpack_frames as unpack_frames
 
 __version__ = "0.1.0"
 
@@ -30,10 +38,18 @@ _HOMES = {
     "build_pool": "pool.building.build",
     "check_pool": "pool.checking.check",
     "extract_frames": "video.extract",
+    "import_pool": "transfer.importing",
+    "list_videos": "video.prepared",
     "make_controls": "demo.controls",
+    "make_package": "transfer.package",
+    "merge_returns": "transfer.merge",
     "open_results": "report.tables",
+    "pack_frames": "video.packing",
+    "pack_returns": "transfer.pack",
+    "prepare_videos": "video.prepare",
     "run_study": "run.driver",
     "survey": "run.plan",
+    "unpack_frames": "video.unpacking",
     "write_report": "report.page",
 }
 """Public name to the module that holds it; docs/python.md describes each."""
@@ -46,10 +62,18 @@ __all__ = [
     "build_pool",
     "check_pool",
     "extract_frames",
+    "import_pool",
+    "list_videos",
     "make_controls",
+    "make_package",
+    "merge_returns",
     "open_results",
+    "pack_frames",
+    "pack_returns",
+    "prepare_videos",
     "run_study",
     "survey",
+    "unpack_frames",
     "write_report",
 ]
 

@@ -178,9 +178,10 @@ class Hub:
     """Stands for huggingface_hub.snapshot_download: a cache folder, filled up as patterns ask."""
 
     def __init__(self, root, error=None):
-        self.root, self.error, self.patterns = root, error, []
+        self.root, self.error, self.patterns, self.caches = root, error, [], set()
 
-    def __call__(self, repository, *, revision, allow_patterns):
+    def __call__(self, repository, *, revision, allow_patterns, cache_dir):
+        self.caches.add(cache_dir)
         if self.error:
             raise self.error
         self.patterns.append(allow_patterns)
@@ -196,6 +197,9 @@ def test_a_hub_checkpoint_is_checked_before_its_weights_travel(tmp_path, monkeyp
     folder, revision = checkpoint.fetch("owner/name", "c0ffee")
     assert (folder, revision) == (tmp_path / "owner/name/c0ffee", "c0ffee")
     assert ["*.safetensors" in patterns for patterns in hub.patterns] == [False, True]
+    assert hub.caches == {None}, "the library's own"
+    checkpoint.fetch("owner/name", "c0ffee", cache="/a/cache")
+    assert hub.caches == {None, "/a/cache"}
 
 
 def test_a_hub_that_cannot_be_reached_is_one_line(tmp_path, monkeypatch):

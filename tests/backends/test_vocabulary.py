@@ -82,13 +82,14 @@ def test_from_the_hub_s_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     huggingface_hub = pytest.importorskip("huggingface_hub")
     asked = []
 
-    def download(repository: str, name: str, revision: str) -> str:
-        asked.append((repository, name, revision))
+    def download(repository: str, name: str, revision: str, cache_dir: str | None) -> str:
+        asked.append((repository, name, revision, cache_dir))
         return str(EMBEDDED / "large" / name)
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     assert isinstance(load_vocabulary("owner/name", "abc"), Vocabulary)
-    assert asked == [("owner/name", "tokenizer.json", "abc")]
+    assert isinstance(load_vocabulary("owner/name", "abc", "/a/cache"), Vocabulary)
+    assert asked == [("owner/name", "tokenizer.json", "abc", cache) for cache in (None, "/a/cache")]
 
 
 def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,22 @@ import typer
 from typer.exceptions import TyperException
 
 from benchcheck import __version__
-from benchcheck.cli import adding, benchmarks, checking, frames, places, planning, pools, running, studies
+from benchcheck.cli import (
+    adding,
+    benchmarks,
+    checking,
+    frames,
+    importing,
+    places,
+    planning,
+    pools,
+    remote,
+    running,
+    shards,
+    studies,
+    transfer,
+    videos,
+)
 from benchcheck.cli.options import app
 from benchcheck.errors import BenchcheckError
 from benchcheck.settings import without_password
@@ -27,12 +42,17 @@ __all__ = [
     "benchmarks",
     "checking",
     "frames",
+    "importing",
     "main",
     "places",
     "planning",
     "pools",
+    "remote",
     "running",
+    "shards",
     "studies",
+    "transfer",
+    "videos",
 ]
 
 

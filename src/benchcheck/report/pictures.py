@@ -24,7 +24,8 @@ class Thumbnail:
 
     index: int
     """Grid position, from 0."""
-    seconds: float
+    seconds: float | None
+    """When it came on screen; None for imported frames whose times nobody wrote down."""
     uri: str
     width: int
     height: int
@@ -82,4 +83,4 @@ def _thumbnail(path: str, index: int, seconds: float, side: int, alone: bool) ->
     file = io.BytesIO()
     small.save(file, "JPEG", quality=60, optimize=True)
     uri = "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode("ascii")
-    return Thumbnail(index, seconds, uri, small.width, small.height, alone)
+    return Thumbnail(index, seconds if seconds >= 0 else None, uri, small.width, small.height, alone)
