@@ -42,6 +42,8 @@ PURE = (
     "pool/wording.py",
     "transfer/fitting.py",
     "transfer/original.py",
+    "video/cadence.py",
+    "video/fingerprint.py",
     "video/grid.py",
     "video/names.py",
     "video/parts.py",

@@ -18,6 +18,7 @@ from benchcheck.config import (
     Config,
     Frames,
     Model,
+    Normalize,
     PoolSource,
     Protocol,
     Videos,
@@ -441,3 +442,34 @@ def test_the_rungs_and_orders_of_a_study() -> None:
     config = config_of(steps=(1, 3), orders=5)
     assert [step.number for step in config.steps] == [1, 3]
     assert [config.orders_of(step) for step in config.steps] == [5, 1]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("frames", "both"), ("short_side", 8), ("short_side", 10_000), ("timestamps", "vfr"), ("fps", 0.0),
+        ("fps", 1000.0), ("crf", -1), ("crf", 52),
+    ],
+)  # fmt: skip
+def test_a_form_that_cannot_be_made_is_refused(key: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=rf"normalize: {key} = .*{value}.*Allowed"):
+        parse({"study_version": 1, "models": MODELS, "normalize": {key: value}}, "x")
+
+
+def test_normalised_frames_make_other_keys_of_the_steps_that_show_them_only() -> None:
+    def keys(**settings: object) -> list[str]:
+        config = parse({"study_version": 1, "models": MODELS, "normalize": settings}, "x")
+        return [step_key(config, step) for step in LADDER.values()]
+
+    plain = keys()
+    assert keys(short_side=240, crf=30, audio=True) == plain
+    normal = keys(frames="normalized")
+    assert [a == b for a, b in zip(plain, normal, strict=True)] == [True, False, False, True, False, False]
+    assert keys(frames="normalized", audio=True, fps=5) == normal
+    assert keys(frames="normalized", timestamps="constant", fps=5) != normal
+
+
+def test_the_form_stands_in_the_starter_file() -> None:
+    text = starter("x")
+    for name in Normalize.__dataclass_fields__:
+        assert f"\n# {name} =" in text

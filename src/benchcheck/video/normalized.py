@@ -11,7 +11,8 @@ from benchcheck.video.store import check_file
 
 __all__ = ["META_FILE", "META_VERSION", "VIDEO_FILE", "form_of", "normalized_media", "read_meta"]
 
-META_FILE, VIDEO_FILE = "meta.json", "video.mp4"
+META_FILE = "meta.json"
+VIDEO_FILE = "video.mp4"
 META_VERSION = 1
 
 
