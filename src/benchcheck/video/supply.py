@@ -1,7 +1,7 @@
 """Tasks on their way to the workers: members of a packed tar are unpacked in one pass, in its order, one at a time.
 
 Such an archive (tar.gz) can only be read from its beginning. So the run reads it once and lays each wanted member in a
-scratch file when a worker is free for it: no more lie there than there are workers.
+scratch file when a worker is free for it: no more lie there than there are workers, and one.
 """
 
 import contextlib
