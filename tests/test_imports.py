@@ -62,6 +62,7 @@ COMMANDS = {
     "cli",
     "cli.adding",
     "cli.benchmarks",
+    "cli.certificate_table",
     "cli.check_table",
     "cli.checking",
     "cli.frames",

@@ -20,13 +20,13 @@ def lines(folder: Path, *tasks: dict) -> str:
     return "".join(json.dumps(line) + "\n" for line in (settings, *tasks))
 
 
-def task(path: Path) -> dict:
-    return {"key": "r::::m", "paths": [str(path)], "windows": {"k": [None, None]}, "folder": str(path.parent)}
+def task(path: Path, frames_key: str = "k") -> dict:
+    return {"key": "r::::m", "paths": [str(path)], "windows": {frames_key: [None, None]}, "folder": str(path.parent)}
 
 
 def test_a_worker_says_hello_and_answers_each_task(clip: Callable[[str], Path], tmp_path: Path) -> None:
     answers = io.StringIO()
-    serve(io.StringIO(lines(tmp_path, task(clip("cfr.mp4")), task(tmp_path / "gone.mp4"))), answers)
+    serve(io.StringIO(lines(tmp_path, task(clip("cfr.mp4")), task(tmp_path / "gone.mp4", "g"))), answers)
     hello, first, second = map(json.loads, answers.getvalue().splitlines())
     assert "hello" in hello
     assert first["outcomes"][0]["status"] == "ready"

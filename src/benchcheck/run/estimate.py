@@ -18,7 +18,6 @@ from benchcheck.screen.verdicts import Flags, Fold, Mark
 __all__ = [
     "CHARS_PER_TOKEN",
     "ENOUGH",
-    "FRAME_BYTES",
     "H200_TFLOPS",
     "MOST_PROMPTS_S",
     "SURVIVE",
@@ -44,8 +43,6 @@ TEMPLATE_TOKENS = 16
 """The chat's own tokens around a prompt, and the prefilled `Answer:`."""
 OPTION_TOKENS = 3
 """The letter, its dot and the line's end."""
-FRAME_BYTES = 43_000
-"""A JPEG of 448x252 at quality 85."""
 ROW_BYTES = (564, 154)
 """A row, and each order in it: 1,180 bytes with four orders, 718 with one."""
 SURVIVE = 0.8

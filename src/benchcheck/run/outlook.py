@@ -12,7 +12,6 @@ from benchcheck.config import Config
 from benchcheck.run.accounting import increments
 from benchcheck.run.estimate import (
     ENOUGH,
-    FRAME_BYTES,
     H200_TFLOPS,
     SURVIVE,
     Coming,
@@ -31,13 +30,14 @@ from benchcheck.run.plan import Survey
 from benchcheck.screen.steps import LADDER, Step
 from benchcheck.screen.verdicts import Flags
 from benchcheck.study import Study
+from benchcheck.video.disk import bytes_of_set
 
 __all__ = ["AT_WORK_S", "Assumed", "Going", "Outlook", "going", "outlook"]
 
 AT_WORK_S = 60
 """A worker whose last line of accounting is no older than this is at work: lines come every 10 s, with its rows."""
 _SAMPLE = 20
-"""Frame folders, or rows, that a size is measured from."""
+"""Rows that a size is measured from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def outlook(study: Study, state: Survey, assumed: Assumed, wanted: Flags | None 
     missing = len(set(state.pool.frames_key[state.pool.screenable & ~state.framed].tolist()))
     if not any(step.sight.needs_frames for step in config.steps):
         missing = 0
-    of_set, measured = _frames_size(study)
+    of_set, measured = bytes_of_set(study)
     return Outlook(tuple(steps), size, missing, missing * of_set, measured)
 
 
@@ -170,15 +170,3 @@ def _row_size(study: Study, step: Step) -> float:
         if len(sizes) >= min(_SAMPLE, ENOUGH):
             return float(np.mean(sizes))
     return 0.0
-
-
-def _frames_size(study: Study) -> tuple[float, bool]:
-    """Bytes of a set of frames, and whether they were measured on those that are there."""
-    sizes = [
-        sum(path.stat().st_size for path in (study.frames / key).glob("*.jpg"))
-        for key in itertools.islice(sorted(study.frames_ready()), _SAMPLE)
-    ]
-    if any(sizes):
-        return float(np.mean(sizes)), True
-    grid = study.config.frames
-    return FRAME_BYTES * grid.count * (grid.long_side / 448) ** 2, False

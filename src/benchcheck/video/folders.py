@@ -27,7 +27,8 @@ def in_progress(parent: Path, name: str, file_name: str) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=f".{name}.{os.getpid()}.", suffix=".tmp", dir=parent))
     try:
         with (folder / file_name).open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # a network disk without locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
             folder.chmod(0o777 & ~_umask())
             yield folder
     finally:
