@@ -33,7 +33,7 @@ _numbers = itertools.count()
 _WHEN = ("at", "latency_s")
 _GOOD = "(status = 'ok' and coalesce(n_right between 0 and n_perm and n_perm > 0 and isfinite(mean_margin), false))"
 """What `run.plan` takes for an answer."""
-_ODD = r"\[\s*\[\s*\[|\{[^{]*\{[^{]*\{|[0-9]{300}|[eE]\+?[0-9]{3}"
+_ODD = r"\[\s*\[\s*\[|\{[^{]*\{[^{]*\{|[0-9]{300}|[eE]\+?[0-9]{3}|[:,\[]\s*-?(?i:nan|inf)"
 """What a row of ours never holds and what Python's JSON may refuse where DuckDB's does not."""
 
 

@@ -23,7 +23,7 @@ from benchcheck.transfer.protocol import protocol_hash, protocol_table, rule_of
 from benchcheck.transfer.provenance import code_version, pool_facts
 from benchcheck.transfer.rows import Snapshot, current_rows, snapshot, tables
 
-__all__ = ["FACTS", "RETURNS_VERSION", "Returned", "facts_of", "gathered", "pack_returns"]
+__all__ = ["FACTS", "RETURNS_VERSION", "Returned", "facts_of", "gathered", "host_part", "pack_returns"]
 
 RETURNS_VERSION = 1
 FACTS = "returns.json"
@@ -54,9 +54,9 @@ def pack_returns(study: Study, to: str | Path | None = None) -> Returned:
     Raises:
         StudyError: there is no pool, a file cannot be read, or the disk is full; an earlier package is as it was.
     """
-    host = re.sub(r"[^A-Za-z0-9.-]+", "-", platform.node()).strip("-.") or "host"
+    host = host_part(platform.node())
     folder = Path(to) if to is not None else study.root
-    file = folder / f"pool_returns_{host[:64]}_{dt.datetime.now(dt.UTC):%Y%m%d}.tar.gz"
+    file = folder / f"pool_returns_{host}_{dt.datetime.now(dt.UTC):%Y%m%d}.tar.gz"
     beside = file.with_name(file.name + ".sha256")
     with gathered(study) as snapshots:
         facts = (json.dumps(facts_of(study, snapshots, host), indent=1) + "\n").encode()
@@ -71,6 +71,11 @@ def pack_returns(study: Study, to: str | Path | None = None) -> Returned:
         temporary.write_text(f"{written.sha256}  {file.name}\n", encoding="utf-8")
     rows = {step.number: _lines(snapshots, step.number) for step in study.config.steps}
     return Returned(file, written.sha256, rows, sum(one.left_out for one in snapshots))
+
+
+def host_part(node: str) -> str:
+    """Return a machine's name as a part of a file name."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", node).strip("-.")[:64] or "host"
 
 
 def facts_of(study: Study, snapshots: Sequence[Snapshot], host: str) -> dict[str, Any]:
