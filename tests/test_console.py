@@ -157,12 +157,17 @@ def test_why_items_wait_is_counted_in_items_not_in_videos(tmp_path: Path) -> Non
     study = make_study(tmp_path, protocol={"steps": [2]})
     items = make_items(a=6)  # videos v0, v0, v2, v3, v3, v5
     study.write_pool(items)
-    assert console.doubts(study, survey(study), summarize_all(study, survey(study))) == []
+    assert console.doubts(study, survey(study), summarize_all(study, survey(study))) == [
+        "6 items wait: not_tried (no frames were made yet: benchcheck frames extract), such as "
+        + min(item.frames_key for item in items)
+    ]
     missing = [Outcome(items[n].video_key, items[n].frames_key, "missing", "", "no file") for n in (3, 0)]
     record(study, [*missing, Outcome(items[2].video_key, items[2].frames_key, "of another version")])
     record(study, [Outcome(items[5].video_key, items[5].frames_key, "ready", "abc")])
+    gone = "frames were made once and are not here: unpack them, set POOL_FRAMES_DIR, or extract again"
     assert console.doubts(study, survey(study), summarize_all(study, survey(study))) == [
         f"4 items wait: missing ({CURES['missing']}), such as a::::v0.mp4",
+        f"1 items wait: elsewhere ({gone}), such as a::::v5.mp4",
         "1 items wait: of another version, such as a::::v2.mp4",
     ]
 

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,13 +29,12 @@ from benchcheck.run.driver import StepSummary, step_warnings
 from benchcheck.run.pilot import StepForecast, forecast
 from benchcheck.run.plan import Survey
 from benchcheck.run.reread import StepNoise
+from benchcheck.run.waiting import reasons
 from benchcheck.screen.steps import Step
-from benchcheck.screen.verdicts import Flags, State
+from benchcheck.screen.verdicts import Flags
 from benchcheck.study import Study
 from benchcheck.video.extract import FramesProgress
-from benchcheck.video.faults import CURES
 from benchcheck.video.prepare import PrepareProgress
-from benchcheck.video.store import last_outcomes
 
 __all__ = [
     "Bars",
@@ -326,20 +324,15 @@ def doubts(study: Study, state: Survey, steps: Sequence[StepSummary]) -> list[st
 
 
 def waits(study: Study, state: Survey) -> list[str]:
-    """Why items wait for frames: one line per status of their videos, the most items first; none for those not tried.
+    """Why items wait for frames: one line per reason, the most items first.
 
     Raises:
         StudyError: the video manifest cannot be read.
     """
-    keys = state.pool.frames_key[state.fold.state == State.WAITING].tolist()
-    last = last_outcomes(study) if keys else {}
-    faults = [last[key] for key in keys if key in last and not last[key].ready]
-    counts = Counter(fault.status for fault in faults)
     lines = []
-    for status, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
-        example = min(fault.key for fault in faults if fault.status == status)
-        cure = f" ({CURES[status]})" if status in CURES else ""
-        lines.append(f"{count:,} items wait: {status}{cure}, such as {' '.join(example.split())}")
+    for reason in reasons(study, state):
+        cure = f" ({reason.cure})" if reason.cure else ""
+        lines.append(f"{reason.items:,} items wait: {reason.status}{cure}, such as {' '.join(reason.example.split())}")
     return lines
 
 

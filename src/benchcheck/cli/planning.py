@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from benchcheck.run.outlook import Assumed, Going, Outlook
+    from benchcheck.run.waiting import Reason
     from benchcheck.study import Study
 
 __all__ = ["plan", "size_text", "status"]
@@ -98,12 +99,13 @@ def _cost(found: "Outlook", assumed: "Assumed", only: int) -> "Iterator[Table | 
 
 @app.command(rich_help_panel=ASKING)
 def status(study: StudyFolder) -> None:
-    """Show where a study stands: the funnel, verdicts, failures, what runs cost, and how long the rest takes."""
+    """Show where a study stands: the funnel, verdicts, why items wait, failures, costs, and how long the rest takes."""
     from benchcheck.console import doubts, ending, noise_shown, outdated, tell, warn
     from benchcheck.report.noise import noise_found
     from benchcheck.run.driver import summarize_all
     from benchcheck.run.outlook import going
     from benchcheck.run.plan import survey
+    from benchcheck.run.waiting import reasons
     from benchcheck.study import Study
 
     opened = Study.open(study)
@@ -114,11 +116,29 @@ def status(study: StudyFolder) -> None:
         tell(table)
     for shown in (*_spent(opened), *_rest(going(opened, state))):
         tell(shown)
+    if found := reasons(opened, state):
+        tell("")
+        tell(_waiting(found))
     for text in doubts(opened, state, steps):
         warn(text)
     for shown in noise_shown(noise_found(opened, state.pool)):
         tell(shown)
     print_totals(opened, state)
+
+
+def _waiting(found: "Sequence[Reason]") -> "Table":
+    """Why items wait, by reason; the warnings say what helps."""
+    from rich.markup import escape
+
+    from benchcheck.console import columns
+
+    table = columns("step", "items", "videos or windows")
+    table.columns[0].header = "waiting"
+    table.add_column("benchmarks", overflow="fold")
+    for reason in found:
+        benches = ", ".join(reason.benches[:3]) + ", ..." * (len(reason.benches) > 3)
+        table.add_row(escape(reason.status), f"{reason.items:,}", f"{reason.sets:,}", escape(benches))
+    return table
 
 
 def _spent(study: "Study") -> "Iterator[Table | str]":
