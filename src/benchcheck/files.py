@@ -114,8 +114,13 @@ def _alive(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def publish(path: Path) -> Iterator[Path]:
+def publish(path: Path, *, sweep: bool = True) -> Iterator[Path]:
     """Give a temporary path beside `path` to write to; when the block ends well, it becomes `path` in one move.
+
+    Args:
+        path: the file.
+        sweep: whether what killed writers of it left is looked for, which reads the folder: not for the many files of a
+            folder that is known to hold none.
 
     Raises:
         StudyError: the disk is full or the folder is not writable; `path` is as it was.
@@ -123,7 +128,8 @@ def publish(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.{next(_numbers)}.tmp")
     with writing(path):
         _make_folder(path.parent)
-        _clear_leftovers(path)
+        if sweep:
+            _clear_leftovers(path)
         try:
             yield temporary
             with temporary.open("rb") as written:

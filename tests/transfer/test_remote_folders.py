@@ -3,14 +3,18 @@
 import hashlib
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from benchcheck.errors import BenchcheckError, DamagedFileError, InputError, MissingExtraError, RunError, UsageError
 from benchcheck.transfer.incoming import download
@@ -59,8 +63,6 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def _memory() -> Iterator[None]:
-    from fsspec.implementations.memory import MemoryFileSystem
-
     MemoryFileSystem.store.clear()
     MemoryFileSystem.pseudo_dirs[:] = [""]
     yield
@@ -528,6 +530,49 @@ def test_the_commands_say_what_they_did(source: Path, tmp_path: Path, run: Run) 
 # Killed at any moment, the same command goes on.
 
 BIG = {f"part/{number:02}.bin": hashlib.sha256(b"%d" % number).digest() * (1 << 13) for number in range(40)}
+
+
+def test_what_a_killed_upload_left_is_cleared_by_the_next(source: Path, tmp_path: Path) -> None:
+    far = tmp_path / "far"
+    upload(source, str(far))
+    (far / "frames" / "empty").unlink()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = far / "frames" / f".empty.{platform.node()}.{gone.pid}.0.tmp"
+    left.touch()
+    os.utime(left, (1, 1))
+    upload(source, str(far))
+    assert not left.exists()
+    assert held(far) == FILES
+
+
+class Halfway(MemoryFileSystem):
+    """A store in which a file can be seen while it is written, as by SFTP."""
+
+    protocol = "halfway"
+    store: ClassVar[dict[str, object]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+    seen: ClassVar[list[str]] = []
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return "/" + path.removeprefix("halfway://").strip("/")
+
+    def put_file(self, lpath: str, rpath: str, **options: object) -> None:
+        self.seen.append(rpath)
+        super().put_file(lpath, rpath, **options)
+
+
+def test_where_half_a_file_can_be_seen_it_is_sent_beside_and_moved(source: Path, tmp_path: Path) -> None:
+    fsspec.register_implementation("halfway", Halfway, clobber=True)
+    upload(source, "halfway://a/b")
+    assert all(path.rpartition("/")[2].startswith(".") and path.endswith(".tmp") for path in Halfway.seen)
+    assert len(Halfway.seen) == len(FILES)
+    (source / "package" / "README.md").write_bytes(b"new")
+    upload(source, "halfway://a/b", overwrite=True)
+    Halfway.store["/a/b/.left.tmp"] = Halfway.store["/a/b/package/README.md"]
+    download("halfway://a/b", tmp_path / "back")
+    assert held(tmp_path / "back") == held(source)
 
 
 @pytest.mark.long

@@ -32,6 +32,8 @@ class FolderStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.address = str(folder)
+        self._littered: set[Path] = set()
+        """Folders in which killed writers left something, as the last listing saw them."""
 
     def quiet(self) -> contextlib.AbstractContextManager[None]:
         """Nothing prints here."""
@@ -54,8 +56,9 @@ class FolderStore:
         for above, folders, names in os.walk(self.folder):
             folders[:] = sorted(name for name in folders if not TEMPORARY.fullmatch(name))
             for name in names:
-                found = None if TEMPORARY.fullmatch(name) else _there(Path(above, name))
-                if found is not None:
+                if TEMPORARY.fullmatch(name):
+                    self._littered.add(Path(above))
+                elif (found := _there(Path(above, name))) is not None:
                     files[os.path.relpath(Path(above, name), self.folder)] = found
         return files
 
@@ -83,7 +86,7 @@ class FolderStore:
         def copy(piece: Piece) -> tuple[Piece, str]:
             still_as(piece)
             target = self.folder / piece.name
-            with publish(target) as temporary:
+            with publish(target, sweep=target.parent in self._littered) as temporary:
                 _copy(piece.path, temporary, moved)
             found = _there(target)
             return piece, found.mark if found else ""
