@@ -6,6 +6,7 @@ of decoding only, which must then be the order of showing.
 """
 
 import contextlib
+import errno
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ _LIMITED = 1
 """FFmpeg's number of the colour range of television, 16 to 235."""
 _NO_MATRIX = {0, 2}
 """FFmpeg's numbers of RGB, and of a matrix that is not given: readers then take BT.601."""
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 _SPEC = Spec(count=1, long_side=64, quality=75)
 """What a `Video` would draw; here it only counts frames."""
 
@@ -108,12 +110,18 @@ def _sound_of(media: Media, out: Any, timeline: Timeline, opened: contextlib.Exi
 
 @contextlib.contextmanager
 def _output(target: Path) -> Iterator[Any]:
-    """Open the video to write; what FFmpeg says of the disk is an OSError, as Python's own would be."""
+    """Open the video to write; what FFmpeg says of the disk is an OSError, as Python's own would be.
+
+    Raises:
+        VideoError: the encoder does not take these pictures.
+    """
     try:
         with av.open(f"file:{target}", "w", format="mp4") as container:
             yield container
     except av.FFmpegError as reason:
-        raise OSError(reason.errno, reason.strerror, str(target)) from reason
+        if reason.errno in _OF_THE_DISK:
+            raise OSError(reason.errno, reason.strerror, str(target)) from reason
+        raise VideoError("unsupported", f"it cannot be encoded: {reason.strerror}") from reason
 
 
 @dataclass(frozen=True, slots=True)
