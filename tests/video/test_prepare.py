@@ -4,7 +4,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,6 +34,7 @@ from benchcheck.video.task import HubFile, Member, Task
 from studies import Run
 
 from .studies import CONFIG_TEXT, item
+from .test_decode import damaged
 from .test_extract import bad_files, digest_of
 
 
@@ -470,3 +473,49 @@ def test_rows_without_findings_are_no_good_ones(with_clips: Study) -> None:
     (shown, *_) = list_videos(with_clips).videos
     assert (shown.content_hash, shown.probe, list_videos(with_clips).alike()) == ("", {}, [])
     assert prepare_videos(with_clips, workers=1).made == 3
+
+
+@pytest.mark.parametrize("archive", ["v.zip", "v.tar", "v.tar.gz"])
+def test_members_of_archives_are_prepared_and_known_again(
+    study: Study, clip: Callable[[str], Path], archive: str
+) -> None:
+    source, packed = clip("cfr.mp4"), study.root / "videos" / archive
+    if archive.endswith("zip"):
+        with zipfile.ZipFile(packed, "w") as target:
+            target.write(source, "clips/a.mp4")
+            target.write(clip("vp9.webm"), "clips/b.webm")
+    else:
+        with tarfile.open(packed, "w:gz" if archive.endswith("gz") else "w") as target_:
+            target_.add(source, "clips/a.mp4")
+            target_.add(clip("vp9.webm"), "clips/b.webm")
+    study.config = replace(study.config, videos=replace(study.config.videos, archives=(archive,)))
+    study.write_pool(items_on("a.mp4", "b.webm"))
+    summary = prepare_videos(study, normalize=True, workers=1)
+    assert (summary.made, summary.failed) == (2, 0)
+    assert ids(study)["b::::a.mp4"] == check_file(str(source))[0]
+    assert set(os.listdir(study.normalized)) == set(ids(study).values())
+    again = prepare_videos(study, normalize=True, workers=1)
+    assert (again.before, again.made) == (2, 0)
+    os.utime(packed, (1, 1))
+    assert prepare_videos(study, workers=1).made == 2
+
+
+def test_ctrl_c_ends_the_workers_and_keeps_what_was_found(with_clips: Study) -> None:
+    def interrupt(_: PrepareProgress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare_videos(with_clips, workers=1, normalize=True, progress=interrupt)
+    assert all(not name.startswith(".") for name in os.listdir(with_clips.normalized))
+    assert all(video_id.startswith("k:") for video_id in ids(with_clips).values())
+    assert prepare_videos(with_clips, normalize=True).before == 1
+
+
+def test_what_cannot_be_normalised_is_told_and_has_its_id(study: Study, clip: Callable[[str], Path]) -> None:
+    damaged(clip("gop.mp4"), study.root / "videos" / "a.mp4", start=0.3, share=0.1)
+    study.write_pool(items_on("a.mp4"))
+    summary = prepare_videos(study, normalize=True, workers=1)
+    assert (summary.made, dict(summary.statuses)) == (0, {"damaged": 1})
+    assert "which a copy would hide" in "\n".join(summary.lines())
+    assert ids(study)["b::::a.mp4"] == hash_of(study, "a.mp4")
+    assert prepare_videos(study, workers=1).before == 1

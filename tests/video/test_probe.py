@@ -14,6 +14,7 @@ from benchcheck.video.task import Task
 
 from .clips import KINDS, X265, Clip
 from .test_decode import damaged
+from .test_fingerprint import clips
 
 CODECS = {"libx264": "h264", "libx265": "hevc", "libvpx-vp9": "vp9", "libvpx": "vp8"}
 CONTAINERS = {".mp4": "mov,mp4,m4a,3gp,3g2,mj2", ".mkv": "matroska,webm", ".webm": "matroska,webm", ".ts": "mpegts"}
@@ -150,3 +151,22 @@ def test_ten_bits_of_hevc(tmp_path: Path) -> None:
     path = Clip(frames=5, codec="libx265", pixels="yuv420p10le", options=X265).write(tmp_path / "a.mkv")
     found = probe_of(path)
     assert (found["bit_depth"], found["profile"], found["codec"]) == (10, "Main 10", "hevc")
+
+
+REAL = {
+    "bigbuckbunny": (132, 25.0, [1280, 720], "aac", "1:1"),
+    "bikes": (250, 25.0, [640, 272], None, "1:1"),
+    "carphone_distorted": (120, 30000 / 1001, [176, 132], None, "128:117"),
+    "carphone_pristine": (120, 30000 / 1001, [176, 132], None, "128:117"),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_clips_are_what_they_are(name: str) -> None:
+    frames, fps, display, audio, shape = REAL[name]
+    found = probe_of(clips()[name])
+    assert (found["frames"], found["display"], found["audio"]) == (frames, display, audio)
+    assert found["fps"] == pytest.approx(fps, rel=1e-4)
+    assert found["duration"] == pytest.approx(frames / fps, rel=1e-4)
+    assert (found["pixel_shape"], found["codec"], found["variable"]) == (shape, "h264", False)
+    assert found["announced"] == {}
