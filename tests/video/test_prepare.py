@@ -190,6 +190,7 @@ def test_bad_files_have_a_status_each_and_keep_their_id(study: Study, clip: Call
     assert [key for key, video_id in ids(study).items() if not video_id.startswith("k:")] == ["b::::one.mp4"]
 
 
+@pytest.mark.long
 def test_ten_thousand_missing_files_are_one_summary(study: Study) -> None:
     names = [f"{number}.mp4" for number in range(10_000)]
     study.write_pool(items_on(*names))
@@ -252,7 +253,7 @@ def test_the_commands(with_clips: Study, run: Run) -> None:
     assert (code, out.splitlines()[0]) == (0, "3 of 3 videos are prepared (3 looked at now)")
     code, out, _ = run("videos", "list", with_clips.root)
     assert code == 0
-    assert [line.split() for line in out.splitlines()[1:2]] == [["prepared", "3"]]
+    assert [line.split() for line in out.splitlines()[:2]] == [["status", "videos", "what", "helps"], ["prepared", "3"]]
     assert ["h264", "8-bit", "2"] in [line.split() for line in out.splitlines()]
     assert "2 video keys share 1 files by content" in out
     assert "may be one film: other::::twin.mp4 and b::::c.webm" in out
@@ -302,6 +303,29 @@ def test_ids_stay_through_build_prepare_and_build(tmp_path: Path, clip: Callable
         more.write(json.dumps(rows[0] | {"id": 7}) + "\n")
     build(run, study)
     assert [each.video_id for each in study.items()][3] == known[before[0].video_key]
+
+
+@pytest.mark.long
+def test_answers_stay_valid(tmp_path: Path, clip: Callable[[str], Path], run: Run) -> None:
+    root, file = tmp_path / "asked", tmp_path / "items.jsonl"
+    rows = [{"id": n, "question": f"{n}?", "options": ["x", "y"], "answer": 0, "video": f"{n}.mp4"} for n in range(4)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("init", root, "--file", file, "--bench", "m", "--embedded")[0] == 0
+    config = root / "benchcheck.toml"
+    config.write_text(config.read_text().replace("embedded:large", "scripted").replace("embedded:small", "scripted"))
+    (root / "videos").mkdir()
+    for number in range(4):
+        shutil.copy(clip("one.mp4"), root / "videos" / f"{number}.mp4")
+    build(run, Study.open(root))
+    assert run("frames", "extract", root, "--workers", "1")[0] == 0
+    done = ["WAITING_TOTAL=0", "FAILED_TOTAL=0", "REMAINING_TOTAL=0"]
+    assert run("screen", root, "--engine", "scripted")[1].splitlines()[-3:] == done
+    answers = {step: len(Study.open(root).rows(step).table) for step in range(1, 7)}
+    assert answers[1] == 4
+    assert run("videos", "prepare", root, "--workers", "1")[0] == 0
+    assert len(Study.open(root).frames_ready()) == 1
+    assert run("screen", root, "--engine", "scripted")[1].splitlines()[-3:] == done
+    assert {step: len(Study.open(root).rows(step).table) for step in range(1, 7)} == answers
 
 
 # Stopped anywhere, the same command completes it.

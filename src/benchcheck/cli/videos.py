@@ -65,14 +65,18 @@ def _tell(shown: "ShownVideos") -> None:
 
     from benchcheck.console import columns, tell
     from benchcheck.video.faults import CURES
+    from benchcheck.video.prepared import NOT_TRIED
 
-    table = columns("name", "videos")
+    table = columns("status", "videos")
     table.add_column("what helps", overflow="fold")
+    table.columns[0].justify = "left"
+    cures = {**CURES, NOT_TRIED: "run `benchcheck videos prepare`"}
     for status, count in shown.statuses.most_common():
-        table.add_row(status, f"{count:,}", CURES.get(status, ""))
+        table.add_row(escape(status), f"{count:,}", cures.get(status, ""))
     tell(table)
     if shown.codecs:
-        table = columns("name", "videos")
+        table = columns("codec", "videos")
+        table.columns[0].justify = "left"
         for codec, count in shown.codecs.most_common():
             table.add_row(escape(codec), f"{count:,}")
         tell(table)
