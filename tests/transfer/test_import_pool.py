@@ -352,6 +352,53 @@ def test_hostile_frames_are_counted(source: Study, package: Path, tmp_path: Path
     assert found.frames.brought == len(folders) - 7
 
 
+def sharded(package: Path, shards: int = 2) -> Path:
+    """Put a package's frames into shards, as protocol 3 has them."""
+    import shutil
+    import tarfile
+
+    from benchcheck.tars import hash_of
+
+    folders = sorted((package / "frames" / "pool_frames").iterdir())
+    entries = []
+    for number in range(shards):
+        path = package / "frames" / f"frames_{number:03d}.tar"
+        with tarfile.open(path, "w") as tar:
+            for folder in folders[number::shards]:
+                tar.add(folder, folder.name)
+        facts = {"file": path.name, "sha256": hash_of(path), "bytes": path.stat().st_size}
+        entries.append(facts | {"n_videos": len(folders[number::shards])})
+    table = {"n_videos": len(folders), "shards": entries}
+    (package / "frames" / "frames_manifest.json").write_text(json.dumps(table), encoding="utf-8")
+    shutil.rmtree(package / "frames" / "pool_frames")
+    return package / "frames"
+
+
+def test_frames_in_shards_are_brought(source: Study, package: Path, tmp_path: Path) -> None:
+    sharded(package)
+    found = import_pool(package, tmp_path / "new")
+    study = Study.open(tmp_path / "new")
+    assert study.config.frames.count == 4
+    assert study.frames_ready() == {item.frames_key for item in source.items()}
+    assert found.frames.brought == len(study.frames_ready())
+    assert not list(study.frames.glob(".*"))
+    again = import_pool(package, tmp_path / "new")
+    assert (again.frames.brought, again.frames.there) == (0, found.frames.brought)
+
+
+def test_a_damaged_shard_is_named_and_the_others_come(package: Path, tmp_path: Path, run: Run) -> None:
+    shards = sharded(package, 3)
+    data = bytearray((shards / "frames_001.tar").read_bytes())
+    data[5000] ^= 1
+    (shards / "frames_001.tar").write_bytes(data)
+    (shards / "frames_002.tar").unlink()
+    code, _, warned = run("import-pool", package, tmp_path / "new")
+    assert code == 0
+    assert "package/frames/frames_001.tar: its sha256 is" in warned
+    assert "package/frames/frames_002.tar: not there: nothing of it was brought" in warned
+    assert Study.open(tmp_path / "new").frames_ready()
+
+
 KILLED = """
 import sys
 from benchcheck.transfer import importing

@@ -80,6 +80,8 @@ def test_an_item_that_cannot_be_asked_is_kept_as_open() -> None:
     [
         ({"item_id": None}, "without an item_id"),
         ({"bench": " "}, "without a bench"),
+        ({"bench": "../../a"}, "benchmark's name is not of letters"),
+        ({"bench": "a.p1"}, "benchmark's name is not of letters"),
         ({"options": None}, "options are no list"),
         ({"options": "[" * 5}, "options are no list"),
     ],

@@ -62,9 +62,14 @@ def _shown(found: "Imported") -> "Iterator[Table | str]":
         examples = columns("step", "benchmark", "item", "what", "theirs", "ours")
         for each in found.examples:
             cells = (str(each.step), each.bench, each.item_id, each.what, _cell(each.theirs), _cell(each.ours))
-            examples.add_row(*map(escape, cells))
+            examples.add_row(*(escape(_plain(cell)) for cell in cells))
         yield examples
     yield str(found.differences_file)
+
+
+def _plain(text: str) -> str:
+    """A text of the package without what moves a terminal."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def _cell(value: object) -> str:
@@ -78,7 +83,7 @@ def _doubts(found: "Imported") -> "Iterator[str]":
     for one in found.steps:
         yield from _counted(f"step {one.step}: rows", one.left_out)
         if one.contradictory:
-            such = f"such as {', '.join(one.contradictory[:3])}; the last counts"
+            such = f"such as {', '.join(map(_plain, one.contradictory[:3]))}; the last counts"
             yield f"step {one.step}: {len(one.contradictory):,} rows contradict an earlier one of their item, {such}"
         if one.differences["orders"]:
             yield (

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from benchcheck.video.folders import in_progress, moved
 from benchcheck.video.frames import FRAMES_VERSION, clean_leftovers, frame_name, read_folder, usable_key, well_formed
 from benchcheck.video.grid import grid_times
 
-__all__ = ["BroughtFrames", "bring_frames", "grid_in"]
+__all__ = ["BroughtFrames", "bring_frames", "bring_set", "grid_of", "needed_sets"]
 
 _LARGEST = 1 << 26
 """Bytes of a frame; one of 4096 px at quality 95 has about 8 MB."""
@@ -39,24 +39,22 @@ class BroughtFrames:
     """Sets that cannot be taken, by what is wrong with them."""
 
 
-def grid_in(original: Original) -> Frames:
-    """Return the grid of a package's frames, as its first set has it; the protocol's where there is none."""
-    plain = Frames()
-    if original.frames is None:
-        return plain
-    with os.scandir(original.frames) as entries:
+def grid_of(folder: Path | None) -> Frames | None:
+    """Return the grid of a folder of frame folders, as its first set has it; None where there is none."""
+    if folder is None:
+        return None
+    with os.scandir(folder) as entries:
         first = min((entry.name for entry in entries if usable_key(entry.name)), default="")
     if not first:
-        return plain
-    folder = original.frames / first
-    table = _table(folder)
+        return None
+    table = _table(folder / first)
     if table is not None:
         found: list[Any] = [table.get(name) for name in ("count", "long_side", "quality")]
         count, side, quality = found
         with contextlib.suppress(ValueError, TypeError):  # numbers that no study may have
             return Frames(count=count, single=_single(count), long_side=side, quality=quality)
-    count = _frames_in(folder)
-    return Frames(count=count, single=_single(count)) if 0 < count <= 1024 else plain
+    count = _frames_in(folder / first)
+    return Frames(count=count, single=_single(count)) if 0 < count <= 1024 else None
 
 
 def _single(count: int) -> int:
@@ -82,8 +80,20 @@ def _table(folder: Path) -> dict[str, Any] | None:
     return table if well_formed(table) else None
 
 
-def bring_frames(study: Study, original: Original, items: Sequence[Item], how: str) -> BroughtFrames:
-    """Bring the sets of frames that items need; those that the study has stay. `how` is `link` or `copy`.
+def needed_sets(study: Study, items: Sequence[Item], found: BroughtFrames) -> dict[str, Item]:
+    """Return an item of every set of frames that is needed and not there; counts those that are."""
+    clean_leftovers(study.frames)
+    ready, needed = study.frames_ready(), dict[str, Item]()
+    for key, item in {item.frames_key: item for item in items if item.format == "mcq"}.items():
+        if key in ready and not isinstance(read_folder(study.frames / key), str):
+            found.there += 1
+        elif usable_key(key):
+            needed[key] = item
+    return needed
+
+
+def bring_frames(study: Study, original: Original, needed: Mapping[str, Item], how: str, found: BroughtFrames) -> None:
+    """Bring the sets of frames that are needed and that the package has as folders. `how` is `link` or `copy`.
 
     A hard link takes no space; on another disk it is a symbolic one, and the package must stay. A set without a
     frames.json gets one that says what is not known: the decoder, and the times, which are computed from the grid where
@@ -92,29 +102,36 @@ def bring_frames(study: Study, original: Original, items: Sequence[Item], how: s
     Raises:
         StudyError: the disk is full or the folder is not writable; what was brought stays.
     """
-    found = BroughtFrames()
     if original.frames is None:
-        return found
-    clean_leftovers(study.frames)
-    ready = study.frames_ready()
-    for item in {item.frames_key: item for item in items if item.format == "mcq"}.values():
-        key = item.frames_key
-        if key in ready and not isinstance(read_folder(study.frames / key), str):
-            found.there += 1
-        elif usable_key(key) and os.path.isdir(original.frames / key):
-            fault = _bring(study, original, item, how, found)
-            if fault:
-                found.left_out[fault] += 1
-    return found
+        return
+    for key, item in needed.items():
+        if os.path.isdir(original.frames / key):
+            bring_set(study, (original.root, original.frames / key), item, how, found)
 
 
-def _bring(study: Study, original: Original, item: Item, how: str, found: BroughtFrames) -> str:
+def bring_set(study: Study, where: tuple[Path, Path], item: Item, how: str, found: BroughtFrames) -> None:
+    """Bring one set of frames, or count why that cannot be.
+
+    Args:
+        study: the study.
+        where: the package, which nothing may lead out of, and the set's folder in it.
+        item: an item of that set.
+        how: `link`, `copy`, or `take` from a folder that is no longer wanted.
+        found: counts it.
+
+    Raises:
+        StudyError: the disk is full or the folder is not writable.
+    """
+    fault = _bring(study, where, item, how, found)
+    if fault:
+        found.left_out[fault] += 1
+
+
+def _bring(study: Study, where: tuple[Path, Path], item: Item, how: str, found: BroughtFrames) -> str:
     """Bring one set; returns why that cannot be."""
-    assert original.frames is not None
-    source, key = original.frames / item.frames_key, item.frames_key
-    count = study.config.frames.count
-    files = [source / frame_name(index) for index in range(count)]
-    fault = _fault(original, source, files)
+    (root, source), key = where, item.frames_key
+    files = [source / frame_name(index) for index in range(study.config.frames.count)]
+    fault = _fault(root, source, files)
     if fault:
         return fault
     table = _table(source) or _made(study, item, files)
@@ -133,16 +150,16 @@ def _bring(study: Study, original: Original, item: Item, how: str, found: Brough
     return ""
 
 
-def _fault(original: Original, source: Path, files: Sequence[Path]) -> str:
+def _fault(root: Path, source: Path, files: Sequence[Path]) -> str:
     """Why a folder is no set of frames."""
-    if not inside(original.root, source):
+    if not inside(root, source):
         return "set that is a link out of the package"
     if not all(path.is_file() for path in files):
         return "set without all of its frames"
     if (source / frame_name(len(files))).exists():
         return "set with more frames than the study's grid"
     for path in files:
-        if path.is_symlink() and not inside(original.root, path):
+        if path.is_symlink() and not inside(root, path):
             return "set with a link out of the package"
         with path.open("rb") as file:
             if file.read(3) != b"\xff\xd8\xff" or not 128 <= os.fstat(file.fileno()).st_size <= _LARGEST:
@@ -152,6 +169,9 @@ def _fault(original: Original, source: Path, files: Sequence[Path]) -> str:
 
 def _place(source: Path, target: Path, how: str) -> None:
     """Link or copy one file."""
+    if how == "take":
+        source.replace(target)
+        return
     whole = os.path.realpath(source)
     if how == "copy":
         shutil.copyfile(whole, target)

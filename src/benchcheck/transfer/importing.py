@@ -21,7 +21,8 @@ from benchcheck.run.work import now
 from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Step
 from benchcheck.screen.verdicts import Rule
 from benchcheck.study import CONFIG_NAME, Study
-from benchcheck.transfer.brought_frames import BroughtFrames, bring_frames, grid_in
+from benchcheck.transfer.brought_frames import BroughtFrames, bring_frames, needed_sets
+from benchcheck.transfer.brought_shards import bring_shards, grid_in
 from benchcheck.transfer.fitting import config_text, models_of, refuse_misfits
 from benchcheck.transfer.original import ITEM_NAMES, ITEM_NEEDED, Answer, Asked, UnfitError, answer_of, item_of, named
 from benchcheck.transfer.original_files import Original, find_original, lines_of
@@ -195,11 +196,10 @@ def _bring(
     theirs, left_out = items
     mine, unlike = _pool(study, theirs)
     left_out.update(unlike)
-    frames, notes = BroughtFrames(), [f"{name} is no file of rows" for name in original.odd[:5]]
+    frames, notes = BroughtFrames(), [f"{name!r} is no file of rows" for name in original.odd[:5]]
     if how[0] != "none":
-        frames = bring_frames(study, original, list(mine.values()), how[0])
-        if original.shards is not None and original.frames is None:
-            notes.append(f"the frames are packed: benchcheck frames unpack {original.shards} {study.root} brings them")
+        bring_frames(study, original, needed_sets(study, list(mine.values()), frames), how[0], frames)
+        notes += bring_shards(study, original, needed_sets(study, list(mine.values()), BroughtFrames()), frames)
     videos = _videos(study, original, mine)
     examples, differences = list[Difference](), study.results / DIFFERENCES
     done = []

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchcheck.config import BENCH_NAME
 from benchcheck.pool.items import Item, VideoRef
 from benchcheck.screen.prompts import LETTERS, option_orders
 from benchcheck.screen.readings import MISSING_LOGPROB, argmax, margin_of
@@ -94,6 +95,8 @@ def item_of(row: Mapping[str, Any], columns: Mapping[str, str]) -> Item:
     """
     value = {field: row[column] for field, column in columns.items()}
     item_id, bench = _text(value["item_id"], "item without an item_id"), _text(value["bench"], "item without a bench")
+    if BENCH_NAME.fullmatch(bench) is None:  # it becomes the name of a file
+        raise UnfitError("item whose benchmark's name is not of letters, digits, _ and -, 64 at most")
     options = _options(value["options"])
     gold, issues = _gold(value["gold"], options), list(value.get("issues") or ())
     says_mcq = str(value.get("format") or "mcq") == "mcq"
