@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,21 @@ def test_a_stored_member_is_read_in_place_and_a_packed_one_from_scratch(
             start, end = media.span or (0, media.bytes)
             assert Path(media.path).read_bytes()[start:end] == clips["cfr.mp4"]
     assert os.listdir(scratch) == []
+
+
+def test_a_member_behind_five_gigabytes_is_decoded_in_place(tmp_path: Path, clips: dict[str, bytes]) -> None:
+    study = study_at(tmp_path / "s", archives=("x.zip",))
+    with (study.root / "videos" / "x.zip").open("wb") as file:
+        file.truncate(5 << 30)  # a hole, which takes no space
+    with zipfile.ZipFile(study.root / "videos" / "x.zip", "a") as archive:
+        archive.writestr("cfr.mp4", clips["cfr.mp4"])
+    found = met(study, "cfr.mp4")
+    assert isinstance(found, Media)
+    assert found.span is not None
+    assert found.span[0] > 5 << 30
+    assert extracted(study, ["cfr.mp4"]).made == 1
+    shown = [number_of(path) for path in sorted(study.frames.rglob("*.jpg"))]
+    assert shown == [8, 24, 40, 56]
 
 
 def test_a_plain_file_comes_before_an_archive(tmp_path: Path, clips: dict[str, bytes]) -> None:

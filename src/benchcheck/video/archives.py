@@ -24,6 +24,8 @@ __all__ = ["Contents", "contents_of"]
 
 _JUNK = re.compile(r"(?:^|/)(?:__MACOSX/|\._)")
 _ENCRYPTED, _UTF8 = 1, 0x800
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+"""How a zip archive begins, unless it unpacks itself: that begins as a program."""
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 _BAD_DIRECTORY = (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error)
 _BLOCK = 512
@@ -72,7 +74,7 @@ def _read(found: Contents, source: Joined) -> None:
         VideoError: it is a web page, a pointer, or an archive of another kind.
     """
     head = source.exactly(0, HEAD_BYTES)
-    if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")):
+    if head.startswith(_ZIP) or (found.name.lower().endswith(".zip") and zipfile.is_zipfile(cast(Any, source))):
         found.members += _zip_members(found.name, source)
     elif head.startswith(_PACKED):
         with solid_stream(source) as stream:

@@ -5,7 +5,7 @@ files. Whether a plain file is there is asked by the worker that reads it.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from benchcheck.study import Study
 from benchcheck.video.datasets import Dataset
 from benchcheck.video.faults import VideoError
 from benchcheck.video.key_files import read_key_files
+from benchcheck.video.names import composed
 from benchcheck.video.shelves import Shelf, Shelves, one_of, told
 from benchcheck.video.store import candidates
 from benchcheck.video.task import HubFile, Member
@@ -68,7 +69,7 @@ class Finder:
         wanted = [path.removeprefix(below) for path in paths]
         try:
             shelves = self._local(ref.zip_path)
-            if (member := one_of(shelves, wanted)) is not None:
+            if (member := one_of(self._holding(shelves, wanted), wanted)) is not None:
                 return Found(paths, member)
             if self._dataset is None:
                 return Found(paths, otherwise=told(shelves, wanted) if shelves else None)
@@ -98,6 +99,22 @@ class Finder:
             if named is not None:
                 return [named]
         return self._configured
+
+    def _holding(self, shelves: Sequence[Shelf], wanted: Sequence[str]) -> Iterable[Shelf]:
+        """Those of the archives that hold a file with the last part of a wanted path: there may be hundreds of both."""
+        if shelves is not self._configured:
+            return shelves
+        lasts = dict.fromkeys(composed(path).rpartition("/")[2] for path in wanted)
+        return dict.fromkeys(shelf for last in lasts for shelf in self._by_last.get(last, ()))
+
+    @cached_property
+    def _by_last(self) -> dict[str, list[Shelf]]:
+        """The archives of the config by the last part of each name in them."""
+        found: dict[str, list[Shelf]] = {}
+        for shelf in self._configured:
+            for last in shelf.names.last_parts:
+                found.setdefault(last, []).append(shelf)
+        return found
 
     @cached_property
     def _configured(self) -> list[Shelf]:

@@ -6,10 +6,10 @@ never the last part alone where a folder is wanted too: `val/1.mp4` and `train/1
 
 import posixpath
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-__all__ = ["Names"]
+__all__ = ["Names", "composed"]
 
 T = TypeVar("T")
 
@@ -21,13 +21,13 @@ class Names(Generic[T]):
     """
 
     def __init__(self, stem: str = "") -> None:
-        self._stem = _composed(stem)
+        self._stem = composed(stem)
         self._by_last: dict[str, list[tuple[str, T]]] = {}
         self._stems: dict[str, list[str]] = {}
 
     def add(self, path: str, thing: T) -> None:
         """Take one in."""
-        plain = _composed(path)
+        plain = composed(path)
         last = plain.rpartition("/")[2]
         self._by_last.setdefault(last, []).append((plain, thing))
         self._stems.setdefault(posixpath.splitext(last)[0], []).append(path)
@@ -37,11 +37,16 @@ class Names(Generic[T]):
 
         `wanted` is best first. More than one thing: nobody can say which is meant.
         """
-        named = [_composed(path) for path in wanted]
+        named = list(map(composed, wanted))
         for path in named:
             if found := [thing for whole, thing in self._called(path) if path in (whole, f"{self._stem}/{whole}")]:
                 return found
         return [thing for path in named for whole, thing in self._called(path) if whole.endswith("/" + path)]
+
+    @property
+    def last_parts(self) -> Iterable[str]:
+        """The last part of each path, in one Unicode form."""
+        return self._by_last
 
     def _called(self, path: str) -> Iterator[tuple[str, T]]:
         """What has the same last part."""
@@ -49,10 +54,10 @@ class Names(Generic[T]):
 
     def alike(self, wanted: Sequence[str]) -> list[str]:
         """Return paths with the same last part in another folder, or with another extension: for a message only."""
-        last = _composed(wanted[0]).rpartition("/")[2]
+        last = composed(wanted[0]).rpartition("/")[2]
         return self._stems.get(last, []) or self._stems.get(posixpath.splitext(last)[0], [])
 
 
-def _composed(path: str) -> str:
-    """A name in one Unicode form: macOS writes `é` as two characters, most annotations as one."""
+def composed(path: str) -> str:
+    """Return a name in one Unicode form: macOS writes `é` as two characters, most annotations as one."""
     return path if path.isascii() else unicodedata.normalize("NFC", path)
