@@ -105,7 +105,7 @@ def test_all_is_derived_from_orders_log_probs_and_gold() -> None:
     assert found.fields["missing"] == [[]] * 4
     assert found.fields["label_mass"] == pytest.approx([math.exp(-0.1) + 2 * math.exp(-4)] * 4)
     assert found.differences() == []
-    assert not found.other_orders
+    assert found.our_orders == found.fields["orders"]
     assert found.their_removed is None
 
 
@@ -139,7 +139,7 @@ def test_other_orders_are_kept_and_said() -> None:
     orders = [[2, 1, 0]] * 4
     logprobs = [[-4.0, -0.1, -4.0]] * 4
     found = answer_of({"orders": orders, "logprobs": logprobs}, ONE, BLIND)
-    assert found.other_orders
+    assert [what for what, _, _ in found.differences()] == ["orders"]
     assert found.fields["n_right"] == 4
 
 

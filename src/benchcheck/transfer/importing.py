@@ -329,10 +329,7 @@ class _Bringing:
     def _differences(self, answer: Answer, item: Item, shown: str, line: int) -> Iterator[Difference]:
         """Yield where an answer's replay gives something else, and count it."""
         self.result.unjudged += answer.their_removed is None
-        found = answer.differences()
-        if answer.other_orders:
-            found.append(("orders", answer.fields["orders"], [list(o) for o in self.asked.orders_for(item)]))
-        for what, theirs, ours in found:
+        for what, theirs, ours in answer.differences():
             self.result.differences[what] += 1
             yield Difference(self.step.number, item.bench, item.item_id, what, theirs, ours, shown, line)
 

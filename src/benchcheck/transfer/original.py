@@ -195,11 +195,14 @@ class Answer:
     their_n_right: int | None
     their_margin: float | None
     their_removed: bool | None
-    other_orders: bool
-    """Whether its orders are others than the study's; margins and hits do not depend on them."""
+    our_orders: list[list[int]]
+    """Those in which the study would ask; margins and hits do not depend on them."""
 
     def differences(self) -> list[tuple[str, object, object]]:
-        """Return what the package says and what our rule says of the same readings, where they are not the same."""
+        """Return what the package says and what our rule says of the same readings, where they are not the same.
+
+        Last come the orders, where it showed others than the study's seed gives.
+        """
         ours = self.fields
         found: list[tuple[str, object, object]] = []
         if self.their_removed is not None and self.their_removed != ours["removed"]:
@@ -208,6 +211,8 @@ class Answer:
             found.append(("n_right", self.their_n_right, ours["n_right"]))
         if self.their_margin is not None and not abs(self.their_margin - ours["mean_margin"]) <= MARGIN_TOLERANCE:
             found.append(("mean_margin", self.their_margin, ours["mean_margin"]))
+        if self.our_orders != ours["orders"]:
+            found.append(("orders", ours["orders"], self.our_orders))
         return found
 
 
@@ -222,7 +227,8 @@ def answer_of(row: Mapping[str, Any], item: Item, asked: Asked) -> Answer:
         raise UnfitError("answer of an item that is not multiple-choice")
     logprobs = _logprobs(row.get("logprobs"), k)
     given = row.get("orders")
-    orders = asked.orders_for(item) if given is None else _orders(given, k)
+    ours = asked.orders_for(item)
+    orders = ours if given is None else _orders(given, k)
     margins, right = _list(row.get("margins"), _is_number), _list(row.get("right"), _is_flag)
     if logprobs is not None:
         if len(logprobs) != len(orders):
@@ -254,8 +260,7 @@ def answer_of(row: Mapping[str, Any], item: Item, asked: Asked) -> Answer:
     }
     removed = row.get("removed")
     their_removed = bool(removed) if isinstance(removed, bool) or removed in (0, 1) else None
-    other = given is not None and orders != asked.orders_for(item)
-    return Answer(fields, theirs, mean, their_removed, other)
+    return Answer(fields, theirs, mean, their_removed, [list(order) for order in ours])
 
 
 def _is_number(value: object) -> bool:

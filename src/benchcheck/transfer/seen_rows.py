@@ -1,5 +1,6 @@
 """What the rows of an original package say, step by step, before any is taken: which of them count, models, orders."""
 
+import functools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +35,13 @@ class StepSeen:
 
 def fields_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row by our names for its fields; what has none is left out."""
-    return {ours: row[theirs] for ours, theirs in named(ROW_NAMES, row).items()}
+    return {ours: row[theirs] for ours, theirs in _named(tuple(row))}
+
+
+@functools.lru_cache(maxsize=64)
+def _named(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Our names and the row's for keys that most rows share."""
+    return tuple(named(ROW_NAMES, keys).items())
 
 
 def is_error(row: Mapping[str, Any]) -> bool:
