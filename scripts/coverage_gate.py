@@ -63,6 +63,8 @@ PURE = (
     "run/estimate.py",
     "run/pilot.py",
     "run/shard.py",
+    "transfer/packaged.py",
+    "transfer/protocol.py",
     "transfer/sums.py",
 )
 """Modules without input and output, below src/benchcheck."""

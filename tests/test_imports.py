@@ -46,7 +46,10 @@ WALLS: dict[str, set[str]] = {
     # It asks a stack as a run does, about a made-up world, and about the study's own models.
     "doctor": {"answers", "backends", "config", "demo", "errors", "items", "places", "run", "screen", "study"},
     "tars": {"errors", "files"},
-    "transfer": {"config", "errors", "files", "items", "places", "pool", "run", "screen", "study", "tars", "video"},
+    "transfer": {
+        *("config", "errors", "files", "items", "places", "pool", "run"),
+        *("screen", "settings", "study", "tars", "video"),
+    },
     "console": {"config", "errors", "files", "items", "pool", "report", "run", "screen", "study", "video"},
 }
 # The rooms of the pool, and which of them each may import from; what lies beside them reads files and no more.

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from benchcheck.config import BENCH_NAME
 from benchcheck.errors import DamagedFileError, InputError, StudyError, UsageError
 from benchcheck.files import writing
-from benchcheck.inputs import BENCH_NAME
 from benchcheck.study import CONFIG_NAME, Study
 from benchcheck.tars import hash_of, members_of
 from benchcheck.transfer.pack import FACTS, RETURNS_VERSION, facts_of, gathered
