@@ -43,7 +43,7 @@ class Clip:
     width: int = 176
     height: int = 96
     codec: str = "libx264"
-    rate: int = 25
+    rate: int | Fraction = 25
     pixels: str = "yuv420p"
     options: tuple[tuple[str, str], ...] = ()
     container: tuple[tuple[str, str], ...] = ()
@@ -61,6 +61,7 @@ class Clip:
             stream.width, stream.height, stream.pix_fmt = width, height, self.pixels
             if self.time_base is not None:
                 stream.codec_context.time_base = self.time_base
+            stream.codec_context.thread_count = 1  # tiny pictures: threads would only wait for each other
             if self.rotation:
                 stream.set_display_rotation(self.rotation)
             for number in range(self.frames):

@@ -1,4 +1,5 @@
 import io
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +15,7 @@ from benchcheck.video.faults import VideoError
 from benchcheck.video.grid import grid_times
 from benchcheck.video.picture import Spec, decoder_versions
 
-from .clips import KINDS, SHORT_GOP, Clip, number_of
+from .clips import KINDS, NO_B_FRAMES, SHORT_GOP, Clip, number_of
 
 SPEC = Spec(count=32, long_side=448, quality=85)
 EXPECTED_S = {"vfr.mp4": 63 * 63 * 7 + 63 * 11}
@@ -84,11 +85,35 @@ def test_a_jump_that_lands_too_late_falls_back(clip: Callable[[str], Path], monk
     expected = grid(Video(str(clip("gop.mp4")), SPEC, thorough=True), 4)
     real = opened.frames_of
 
-    def late(container, stream, errors, *, marks=None, must_start=None):
-        return real(container, stream, errors, marks=marks, must_start=None if must_start is None else must_start - 1)
+    def late(container, stream, errors, *, must_start=None, **others):
+        return real(container, stream, errors, must_start=None if must_start is None else must_start - 1, **others)
 
     monkeypatch.setattr(decode, "frames_of", late)
     assert grid(Video(str(clip("gop.mp4")), SPEC), 4) == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(("bf", "3"), ("x264-params", "b-pyramid=normal")), (("bf", "8"), ("x264-params", "b-pyramid=none")), NO_B_FRAMES],
+)
+def test_frames_that_no_other_refers_to_are_left_out_and_pictures_stay_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[tuple[str, str], ...]
+) -> None:
+    path = Clip(frames=300, options=options).write(tmp_path / "a.mp4")
+    seen = Counter[bool]()
+    real = opened.frames_of
+
+    def counted(*given, needed=None, **named):
+        for frame in real(*given, needed=needed, **named):
+            seen[needed is not None] += 1
+            yield frame
+
+    monkeypatch.setattr(decode, "frames_of", counted)
+    sparing = grid(Video(str(path), SPEC), 16)
+    monkeypatch.setattr(decode, "_SPARING", frozenset())
+    assert grid(Video(str(path), SPEC), 16) == sparing
+    # Without B-frames each frame refers to the one before; with eight in a row most are left out.
+    assert seen[True] == seen[False] if options is NO_B_FRAMES else seen[True] < 0.75 * seen[False]
 
 
 @pytest.mark.parametrize(("width", "height"), [(1000, 300), (300, 1000), (451, 449), (96, 64)])

@@ -14,16 +14,20 @@ from typing import Any
 
 from benchcheck.video.faults import VideoError
 from benchcheck.video.grid import Timeline, end_tick
-from benchcheck.video.opened import Errors, Opened, frames_of, packets_of
+from benchcheck.video.opened import TIMED, Errors, Opened, frames_of, packets_of
 from benchcheck.video.picture import Picture, Spec
 from benchcheck.video.seeks import Packets, Run, plan_runs, saves_time
 
 __all__ = ["Video"]
 
-_TIMED = {"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"}
-"""Containers whose packets carry true presentation times; in AVI, for example, they are guessed."""
 _SEEKABLE = {"h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "mpeg2video"}
 """Codecs whose key frame needs nothing before it. A GIF's frame is painted over the one before."""
+_SPARING = {"h264"}
+"""Codecs that say of a frame that no other refers to it. HEVC does so within its own temporal layer only."""
+_MOST = Fraction(9, 10)
+"""Where a file breaks off with a complaint, this share of the announced length must be there; junk may follow it."""
+_LOST = -1
+"""Stands where the arrival of a frame would, for one that never came."""
 
 
 class Video:
@@ -43,14 +47,16 @@ class Video:
         self._packets: Packets | None = None
         self._order: list[int] = []
         with self._opened() as (container, stream):
-            self.codec = stream.codec_context.name
+            self.codec = stream.codec_context.codec.canonical_name
+            self.decoder = stream.codec_context.name
             self.pixel_shape = stream.sample_aspect_ratio
             rate = stream.average_rate or stream.guessed_rate or Fraction(25)
             self._usual = max(1, round(1 / (rate * stream.time_base)))
             self._rate = rate
             self.container = container.format.name
             self.time_base = Fraction(stream.time_base)
-            timed = self.container in _TIMED and not thorough
+            self._announced = Fraction(container.duration or 0, 1_000_000)
+            timed = self.container in TIMED and not thorough
             self._packets = packets_of(container, stream) if timed else None
         self._timeline = self._by_packets() if self._packets else self._by_decoding()
 
@@ -87,15 +93,16 @@ class Video:
         Raises:
             VideoError: `damaged` when a frame is not as the packets said; a `thorough` video then knows better.
         """
-        errors, packets = Errors(started=True), self._packets is not None
-        places = {pts: index for index, pts in enumerate(self._timeline.pts)} if packets else {}
+        errors, places = Errors(started=True), {pts: index for index, pts in enumerate(self._timeline.pts)}
         with self._opened() as (container, stream):
-            for position, frame in enumerate(frames_of(container, stream, errors)):
-                if packets and (errors.count or frame.is_corrupt):
+            arriving = frames_of(container, stream, errors)
+            if not self._packets:
+                yield from zip(self._order, arriving, strict=False)
+                return
+            for frame in arriving:
+                if errors.count or frame.is_corrupt:
                     raise VideoError("damaged", errors.first or "a frame is decoded from damaged data")
-                if not packets:
-                    yield self._order[position], frame
-                elif frame.pts in places:
+                if frame.pts in places:
                     yield places[frame.pts], frame
 
     # The quick way: times from the packets, frames by their times.
@@ -126,7 +133,8 @@ class Video:
         if run.first:
             container.seek(run.key, stream=stream, backward=True, any_frame=False)
         missing, errors = set(run.wanted), Errors(started=True)
-        for frame in frames_of(container, stream, errors, must_start=run.key if run.first else None):
+        must_start, needed = run.key if run.first else None, frozenset(missing) if self.codec in _SPARING else None
+        for frame in frames_of(container, stream, errors, must_start=must_start, needed=needed):
             if errors.count or frame.pts is None:
                 return False
             if frame.pts < run.key:
@@ -150,38 +158,48 @@ class Video:
             for frame in frames_of(container, stream, errors, marks=marks):
                 errors.started = True
                 shown.add(frame)
+            # An AVI counts its frames, so that a lost one moves all that follow; its index knows how many there are.
+            indexed = sum(entry.size > 0 for entry in stream.index_entries) if self.container == "avi" else 0
         if errors.stopped:
             raise VideoError("cut", f"cannot be read beyond frame {len(shown.pts)}: {errors.stopped}")
         if not shown.pts:
             raise VideoError("no_frames", errors.first or "no frame can be decoded")
+        if errors.packets < indexed:
+            raise VideoError("damaged", f"the index names {indexed} frames, {errors.packets} are there")
         if self.container == "gif" and len(shown.pts) == 1:
             raise VideoError("still_image", "the file is a GIF of one frame")
-        return self._placed(shown, errors, marks)
+        timeline = self._placed(shown, errors, marks)
+        if errors.lost and timeline.length < self._announced * _MOST:
+            raise VideoError("cut", f"nothing can be read after {float(timeline.length):.3f} s: {errors.lost}")
+        return timeline
 
     def _placed(self, shown: "_Shown", errors: Errors, marks: Sequence[int]) -> Timeline:
         """Place decoded frames, and the holes between them, in time."""
         pts = shown.pts
         shown.corrupt = [bad or tick in errors.torn for bad, tick in zip(shown.corrupt, pts, strict=True)]
-        ascending = all(later > earlier for earlier, later in pairwise(pts)) if None not in pts else False
+        timed = None not in pts and (len(set(pts)) > 1 or len(pts) == 1 or self.container in TIMED)
+        # Two frames may have one time (a container of whole milliseconds): the later one is then on screen.
+        ascending = timed and all(later >= earlier for earlier, later in pairwise(pts))
         # After damage H.264 frames may come out of order; where packets are timed truly, so are their frames.
-        trusted = self.container in _TIMED and errors.count > 0 and len({*pts, None}) == len(pts) + 1
-        self._order = list(range(len(pts)))
+        trusted = timed and self.container in TIMED and errors.count > 0
         if not ascending and not trusted:
             # No usable times (a raw stream, B-frames in AVI): frames come at the frame rate, counted.
             if errors.count:
                 raise VideoError("damaged", f"{errors.count} decoding errors: {errors.first}")
+            self._order = list(range(len(pts)))
             counted, base = tuple(range(len(pts))), 1 / Fraction(self._rate)
             damaged = _spread(self._order, shown, frozenset())
             return Timeline(counted, len(pts), base, damaged=damaged)
         holes = frozenset(marks) - frozenset(pts) if errors.count else frozenset()
-        holes = frozenset(mark for mark in holes if mark > min(pts))
-        every = tuple(sorted({*pts, *holes}))
-        end = end_tick(every, 0 if every[-1] in holes else shown.durations[pts.index(every[-1])], self._usual)
-        places = {tick: index for index, tick in enumerate(every)}
-        lost = frozenset(places[hole] for hole in holes)
-        self._order = [places[tick] for tick in pts]
-        damaged = _spread(self._order, shown, lost)
-        return Timeline(every, end, self.time_base, holes=lost, damaged=damaged)
+        lost = [(hole, _LOST) for hole in holes if hole > min(pts)]
+        entries = sorted([*((tick, arrival) for arrival, tick in enumerate(pts)), *lost])
+        place_of = {arrival: place for place, (_, arrival) in enumerate(entries)}
+        self._order = [place_of[arrival] for arrival in range(len(pts))]
+        every, last = tuple(tick for tick, _ in entries), entries[-1][1]
+        end = end_tick(every, 0 if last == _LOST else shown.durations[last], self._usual)
+        missing = frozenset(place for place, (_, arrival) in enumerate(entries) if arrival == _LOST)
+        damaged = _spread(self._order, shown, missing)
+        return Timeline(every, end, self.time_base, holes=missing, damaged=damaged)
 
     def _by_position(self, wanted: Sequence[int]) -> dict[int, bytes]:
         """Pictures by position among all decoded frames, in the order in which the first pass saw them come."""

@@ -164,7 +164,7 @@ def _about(part: _Part, video: Video, spec: Spec, source: Mapping[str, Any]) -> 
         "window": None if part.window == (None, None) else {"start": start, "end": end},
         "span": [round(float(edge), 6) for edge in part.span],
         "source": {**source, **stored, "height": picture.stored[1], "rotation": 90 * picture.turns},
-        "decoder": decoder_versions(video.codec),
+        "decoder": decoder_versions(video.decoder),
     }
 
 

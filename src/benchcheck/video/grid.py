@@ -38,7 +38,8 @@ Window = tuple[int | None, int | None]
 class Timeline:
     """When each frame of a video comes on screen.
 
-    `pts` are ascending ticks of `time_base` seconds, `end` is the tick at which the last frame leaves the screen.
+    `pts` are ticks of `time_base` seconds, none less than the one before it; `end` is the tick at which the last frame
+    leaves the screen.
     """
 
     pts: tuple[int, ...]
