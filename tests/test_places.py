@@ -258,3 +258,21 @@ def test_a_folder_of_two_commits_or_without_notes_proves_none(tmp_path: Path) ->
     assert downloaded(folder) == ""
     note.unlink()
     assert downloaded(folder) == ""
+
+
+def test_worker_processes_see_the_same_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    """Relative paths in the environment, as a shell's user writes them."""
+    data_folder(tmp_path / "data")
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "benchcheck.toml").write_text(config_text() + ENTRY, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name in set(VARIABLES) - {"pool", "data"}:
+        monkeypatch.setenv(VARIABLES[name], f"moved/{name}")
+    monkeypatch.setenv("BENCHCHECK_DATA", "data")
+    assert run("pool", "build", "study")[0] == 0
+    study = Study.open("study")
+    give_frames(study, [item for item in study.items() if item.format == "mcq"])
+    assert run("screen", "study", "--engine", "scripted", "--workers", "2")[0] == 0
+    assert {path.name for path in (tmp_path / "study").iterdir()} == {"benchcheck.toml"}
+    assert len(rows_on_disk(study, 1)) == 29
+    assert {path.name for path in (tmp_path / "moved").iterdir()} == {"frames", "results", "logs"}

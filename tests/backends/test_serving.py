@@ -63,6 +63,11 @@ def test_a_machine_without_gpus_has_one_server_on_the_cpu() -> None:
     assert "--gpu-memory-utilization" not in server.command
 
 
+def test_a_server_fetches_into_the_study_s_hub_cache() -> None:
+    (server,) = servers_of(dataclasses.replace(MODEL, cache="/a/cache"), EngineSettings(), ["0"], ["vllm"])
+    assert server.environment == {"CUDA_VISIBLE_DEVICES": "0", "HF_HUB_CACHE": "/a/cache"}
+
+
 def test_what_settings_change() -> None:
     plain = dataclasses.replace(MODEL, revision="", exact=False)
     server = one(plain, quantization="fp8", gpu_memory=0.4, max_sequences=8)

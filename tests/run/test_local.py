@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from benchcheck.backends import ModelSpec
 from benchcheck.backends.gpus import visible_gpus
 from benchcheck.errors import BackendError, UsageError
+from benchcheck.inputs import Places
+from benchcheck.places import Located
 from benchcheck.run import local, processes
 from benchcheck.run.driver import screen
 from benchcheck.run.local import Asked, Assignment, Local, do_share, flags_of, model_spec, share, subset, worker_command
@@ -161,6 +163,15 @@ def test_a_share_is_what_is_left_without_empty_units() -> None:
 
 
 # Models.
+
+
+def test_models_are_fetched_into_the_hub_cache_of_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    monkeypatch.delenv("HF_HOME", raising=False)
+    study = make_study(tmp_path)
+    assert model_spec(study.config, LADDER[1], study.places, Asked("scripted")).cache == ""
+    places = Located(tmp_path, Places(hub="cache"))
+    assert model_spec(study.config, LADDER[1], places, Asked("scripted")).cache == str(tmp_path / "cache")
 
 
 def test_a_model_s_folder_may_lie_in_the_study(tmp_path: Path) -> None:

@@ -399,6 +399,66 @@ def test_a_damaged_shard_is_named_and_the_others_come(package: Path, tmp_path: P
     assert Study.open(tmp_path / "new").frames_ready()
 
 
+def remade(shards: Path, **changes: Any) -> None:
+    """Write the manifest of shards anew, with their hashes as they are."""
+    from benchcheck.tars import hash_of
+
+    path = shards / "frames_manifest.json"
+    table = json.loads(path.read_bytes())
+    for entry in table["shards"]:
+        tar = shards / entry["file"]
+        entry |= {"sha256": hash_of(tar), "bytes": tar.stat().st_size}
+    path.write_text(json.dumps(table | changes), encoding="utf-8")
+
+
+def test_the_manifest_of_shards_says_the_grid(package: Path, tmp_path: Path) -> None:
+    shards = sharded(package)
+    for number, (said, count, side) in enumerate(
+        [
+            ({"count": 4, "long_side": 300, "quality": 85}, 4, 300),
+            ({"count": 4000}, 32, 448),
+            ({"count": 4, "long_side": 5}, 32, 448),
+            ({"count": "x"}, 32, 448),
+        ]
+    ):
+        remade(shards, frames=said)
+        root = tmp_path / f"new{number}"
+        import_pool(package, root, frames="none")
+        frames = Study.open(root).config.frames
+        assert (frames.count, frames.long_side) == (count, side)
+
+
+def test_hostile_shards_are_named(package: Path, tmp_path: Path, run: Run) -> None:
+    import io
+    import tarfile
+
+    shards = sharded(package, 4)
+    (shards / "frames_000.tar").write_bytes(b"no tar at all" * 1000)
+    with tarfile.open(shards / "frames_001.tar", "w") as tar:
+        info = tarfile.TarInfo("../../outside/frame_0.jpg")
+        info.size = 3
+        tar.addfile(info, io.BytesIO(b"abc"))
+    with tarfile.open(shards / "frames_002.tar", "a") as tar:
+        info = tarfile.TarInfo("somebody/frame_0.jpg")
+        info.size = 3
+        tar.addfile(info, io.BytesIO(b"abc"))
+        tar.addfile(tarfile.TarInfo("README"))
+    remade(shards)
+    (shards / "frames_003.tar").rename(tmp_path / "away.tar")
+    (shards / "frames_003.tar").symlink_to(tmp_path / "away.tar")
+    code, _, warned = run("import-pool", package, matching_study(tmp_path / "new"))
+    assert code == 0
+    assert "frames_000.tar: no tar file" in warned
+    assert "frames_001.tar: the member '../../outside/frame_0.jpg' leads out" in warned
+    assert "frames_003.tar: a link that leads out of the package" in warned
+    study = Study.open(tmp_path / "new")
+    assert study.frames_ready()
+    assert "somebody" not in study.frames_ready()
+    assert not list(tmp_path.rglob("outside"))
+    import_pool(package, tmp_path / "made", frames="none")
+    assert Study.open(tmp_path / "made").config.frames.count == 32, "the first shard shows no grid"
+
+
 KILLED = """
 import sys
 from benchcheck.transfer import importing
