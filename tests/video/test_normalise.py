@@ -104,19 +104,20 @@ def test_a_constant_rate_shows_what_the_original_shows_then(clip: Callable[[str]
 
 
 @given(
-    st.lists(st.integers(1, 50), min_size=1, max_size=40),
+    st.lists(st.integers(0, 50), min_size=1, max_size=40),
     st.integers(-100, 100),
     st.fractions(Fraction(1, 2), 60, max_denominator=1001),
     st.sampled_from([Fraction(1, 25), Fraction(1, 1000), Fraction(1001, 30000)]),
 )
 def test_when_frames_are_shown(gaps: list[int], first: int, fps: Fraction, base: Fraction) -> None:
     pts = [first + sum(gaps[:n]) for n in range(len(gaps))]
+    gaps[-1] = max(1, gaps[-1])  # a last frame lasts
     timeline = Timeline(tuple(pts), first + sum(gaps), base)
     tick, times = showings(timeline, None)
-    assert (tick, [times(n) for n in range(len(pts))]) == (
-        base,
-        [[(p - first, g)] for p, g in zip(pts, gaps, strict=True)],
-    )
+    assert tick == base
+    assert [times(n) for n in range(len(pts))] == [
+        [(p - first, gap)] if gap else [] for p, gap in zip(pts, gaps, strict=True)
+    ]
     tick, times = showings(timeline, fps)
     shown = {place: n for n in range(len(pts)) for place, lasting in times(n) if lasting == 1}
     assert tick == 1 / fps
@@ -242,3 +243,12 @@ def test_killed_while_writing_it_is_not_there_and_the_next_run_makes_it(tmp_path
     assert all(name.startswith(".") for name in os.listdir(parent))
     assert clear_abandoned(parent, "meta.json") == 1
     assert read_meta(normal(source, parent).parent) is not None
+
+
+def test_frames_of_one_time_are_one_frame(tmp_path: Path) -> None:
+    """Matroska counts whole milliseconds: of 2000 frames a second every other one is never on screen."""
+    source = Clip(frames=60, rate=2000, options=(("bf", "0"),)).write(tmp_path / "dense.mkv")
+    (before, when, numbers), (after, then, again) = grid_of(source), grid_of(normal(source, tmp_path / "n"))
+    assert len(set(before.pts)) < len(before.pts) == 60
+    assert len(after.pts) == len(set(before.pts))
+    assert (again, then, after.length) == (numbers, when, before.length)

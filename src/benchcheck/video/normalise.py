@@ -172,8 +172,9 @@ def showings(timeline: Timeline, fps: Fraction | None) -> tuple[Fraction, Callab
     """
     if fps is None:
         ticks = [tick - timeline.pts[0] for tick in (*timeline.pts, max(timeline.end, timeline.pts[-1] + 1))]
-        times = list(pairwise(ticks))
-        return timeline.time_base, lambda index: [(times[index][0], times[index][1] - times[index][0])]
+        lasting = [(tick, later - tick) for tick, later in pairwise(ticks)]
+        # Of two frames of one time the later one is on screen.
+        return timeline.time_base, lambda index: [lasting[index]] if lasting[index][1] else []
     # Frame n is shown from n / fps on: what is on the original's screen then.
     step, total = 1 / fps, max(1, ceil(timeline.length * fps))
     starts = [ceil((tick - timeline.pts[0]) * timeline.time_base * fps) for tick in timeline.pts] + [total]
@@ -210,7 +211,8 @@ class _Encoder:
             if stream is None:
                 self.form = _Form.of(frame, self._video.pixel_shape, self._config.short_side)
                 stream = self._stream(container, self.form)
-            self._put(container, stream, self.form.draw(frame) if self.form else frame, self._times(index))
+            if self.form is not None and (times := self._times(index)):
+                self._put(container, stream, self.form.draw(frame), times)
         if stream is None or expected < len(self._video.timeline().pts):
             raise VideoError("damaged", f"{expected} of {len(self._video.timeline().pts)} frames can be decoded")
         self._mux(container, stream.encode(None))
