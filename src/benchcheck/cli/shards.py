@@ -87,4 +87,5 @@ class _Bar:
 
     def close(self) -> None:
         """Take the bar away."""
-        self.bars.stop()
+        if self.bars.task_ids:
+            self.bars.stop()

@@ -35,7 +35,7 @@ _LEAST_SHARD = 10_240
 _NAME = re.compile(r"frames_(\d{3,9})\.tar")
 _WINDOW = re.compile(r"@\d+-\d*\Z")
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?B?)", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?B?)", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
