@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchcheck.errors import StudyError
 from benchcheck.files import publish, writing
 from benchcheck.run.lock import LOCK_NAME
 from benchcheck.study import Study
@@ -63,10 +62,7 @@ def pack_returns(study: Study, to: str | Path | None = None) -> Returned:
         members = [Member(one.name, one.path, one.bytes) for one in snapshots]
         with writing(beside):
             beside.unlink(missing_ok=True)  # never the hash of another file
-        try:
-            written = write_tar(file, [Member(FACTS, facts), *members], packed=True)
-        except FileNotFoundError as reason:
-            raise StudyError(f"{reason.filename}: went away meanwhile. Cure: run the same command again") from None
+        written = write_tar(file, [Member(FACTS, facts), *members], packed=True)
     with publish(beside) as temporary:
         temporary.write_text(f"{written.sha256}  {file.name}\n", encoding="utf-8")
     rows = {step.number: _lines(snapshots, step.number) for step in study.config.steps}

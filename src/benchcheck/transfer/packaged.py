@@ -157,10 +157,11 @@ def _install(code: Mapping[str, str], models: Sequence[str]) -> list[str]:
     extra = "transformers" if tiny else "vllm"
     what = f"benchcheck[{extra}]=={code['version']}"
     if code["commit"]:
-        what = f"benchcheck[{extra}] @ git+{_REPOSITORY}@{code['commit']}"
+        what = f"benchcheck[{extra}] @ git+{_REPOSITORY}@{code['commit'].rstrip('+')}"
     commands = f"```\npython3 -m venv .venv\n. .venv/bin/activate\npip install {shlex.quote(what)}\n```"
     others = "Other extras are `server` (to ask servers) and `transformers`; vLLM has an environment of its own."
-    return [commands] if tiny else [commands, others]
+    edited = "The code that made this package had changes that no commit has: install from those files instead."
+    return [commands, *([edited] if code["commit"].endswith("+") else []), *([] if tiny else [others])]
 
 
 def _frames(packed: bool) -> list[str]:
