@@ -44,7 +44,7 @@ class Shelf:
             found.add(member.path, member)
         return found
 
-    @property
+    @cached_property
     def archives_inside(self) -> list[str]:
         """Members that are archives themselves: what is in those is not looked into."""
         return [member.path for member in self._contents.members if is_archive(member.path)]
