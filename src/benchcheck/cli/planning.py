@@ -107,6 +107,7 @@ def status(study: StudyFolder) -> None:
     from benchcheck.run.plan import survey
     from benchcheck.run.waiting import reasons
     from benchcheck.study import Study
+    from benchcheck.video.certificate import certificate_line
 
     opened = Study.open(study)
     outdated(opened)
@@ -123,6 +124,8 @@ def status(study: StudyFolder) -> None:
         warn(text)
     for shown in noise_shown(noise_found(opened, state.pool)):
         tell(shown)
+    if line := certificate_line(opened):
+        tell(line)
     print_totals(opened, state)
 
 

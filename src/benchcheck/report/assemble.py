@@ -20,6 +20,7 @@ from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.driver import StepSummary, step_warnings, summarize_all
 from benchcheck.run.plan import Survey, survey
 from benchcheck.study import Study
+from benchcheck.video.certificate import certificate_line
 
 __all__ = ["Assembled", "assemble"]
 
@@ -118,6 +119,8 @@ def _summary_page(
     lines += ["", "Steps 3 and 6 measure saturation, not a shortcut; the two are never added up to one rate."]
     if noise := noise_lines(study):
         lines += ["", "Noise", "", *(f"- {line}" for line in noise)]
+    if certificate := certificate_line(study):
+        lines += ["", f"{certificate[0].upper()}{certificate[1:]}."]
     if warnings:
         lines += ["", "Warnings", "", *(f"- {warning}" for warning in warnings)]
     return "\n".join(lines) + "\n"

@@ -21,6 +21,7 @@ from benchcheck.report.noise import noise_found
 from benchcheck.report.notices import notices_of
 from benchcheck.report.tables import open_results, settings_of
 from benchcheck.study import Study
+from benchcheck.video.certificate import certificate_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -63,6 +64,7 @@ def write_report(study: Study) -> Path:
         policy=_policy(style),
         version=__version__,
         noise=noise_found(study),
+        certificate=certificate_line(study),
         notices=notices_of(study, {row["engine"] for row in found.engines.rows}),
     )
     with publish(study.report) as path:

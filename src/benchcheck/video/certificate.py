@@ -120,9 +120,9 @@ class _Tally:
     """What was found so far; numbers of single frames are kept as doubles, 24 bytes a frame."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    pts: array[float] = field(default_factory=lambda: array("d"))
-    psnr: array[float] = field(default_factory=lambda: array("d"))
-    mean: array[float] = field(default_factory=lambda: array("d"))
+    pts: "array[float]" = field(default_factory=lambda: array("d"))
+    psnr: "array[float]" = field(default_factory=lambda: array("d"))
+    mean: "array[float]" = field(default_factory=lambda: array("d"))
     flagged: int = 0
     worst: list[dict[str, Any]] = field(default_factory=list)
     reasons: dict[str, list[list[str]]] = field(default_factory=dict)

@@ -9,7 +9,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 
 from benchcheck.video.faults import VideoError
@@ -17,7 +16,6 @@ from benchcheck.video.frames import digest_of, frame_name, read_folder
 from benchcheck.video.grid import grid_times
 from benchcheck.video.media import Media, reachable
 from benchcheck.video.normalized import normalized_media
-from benchcheck.video.opened import Opened
 from benchcheck.video.scratch import laid_out, scratch_folder
 from benchcheck.video.second import Luma, Second, stored_luma
 from benchcheck.video.task import Task
@@ -232,7 +230,11 @@ def _beyond(media: Media) -> str:
     OpenCV 5 gives black or stale pictures of interlaced frames, and brings pictures of high dynamic range to other
     colours.
     """
-    with suppress(VideoError, av.FFmpegError), Opened(media.path, 1, media.span) as (container, stream):
+    import av
+
+    from benchcheck.video.opened import Opened
+
+    with suppress(VideoError, av.FFmpegError, StopIteration), Opened(media.path, 1, media.span) as (container, stream):
         frame = next(container.decode(stream))
         if frame.interlaced_frame:
             return "OpenCV does not convert interlaced frames"

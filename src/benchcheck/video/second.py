@@ -84,7 +84,8 @@ class Second:
             rate = float(capture.get(_opencv().CAP_PROP_FPS))
         if not marks:
             raise VideoError("no_frames", "OpenCV gives no frame of it")
-        self.counted = not all(later > earlier for earlier, later in pairwise(marks))
+        timed = len(set(marks)) > 1 or len(marks) == 1
+        self.counted = not (timed and all(later >= earlier for earlier, later in pairwise(marks)))
         """Whether its times are frames counted at the frame rate: a raw stream, or AVI with B-frames."""
         if self.counted and not rate > 0:
             raise VideoError("no_frames", "OpenCV has neither times nor a frame rate of it")
@@ -92,9 +93,9 @@ class Second:
         self.times = [number / rate if self.counted else mark - marks[0] for number, mark in enumerate(marks)]
 
     def shown_at(self, moment: Fraction, pts: float) -> int:
-        """Index of the frame on screen at a moment; where two fall together, the one nearer to `pts`."""
+        """Index of the frame on screen at a moment: of two that come then the later; near an edge, by `pts`."""
         first, last = (max(0, bisect_right(self.times, float(at)) - 1) for at in (moment - _SAME_S, moment + _SAME_S))
-        return min(range(first, last + 1), key=lambda index: abs(self.times[index] - pts))
+        return min(range(first, last + 1), key=lambda index: (abs(self.times[index] - pts), -index))
 
     def lumas(self, indices: Iterable[int], size: tuple[int, int], quality: int) -> Iterator[tuple[int, Luma]]:
         """Yield chosen frames in order: brought to a size (width, height), through JPEG of a quality, brightness only.
