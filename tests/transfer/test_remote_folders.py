@@ -601,6 +601,31 @@ def test_killed_at_any_moment_the_same_command_goes_on(tmp_path: Path, command: 
     subprocess.run(["sha256sum", "--strict", "--quiet", "-c", MANIFEST], cwd=target, check=True)
 
 
+@pytest.mark.long
+def test_ctrl_c_leaves_no_half_files(tmp_path: Path) -> None:
+    source, far = tmp_path / "source", tmp_path / "far"
+    source.mkdir()
+    for name in "ab":
+        (source / name).touch()
+        os.truncate(source / name, 4 << 30)
+    (source / LEDGER).write_text(
+        "".join(
+            json.dumps({"name": name, "bytes": 4 << 30, "mtime_ns": (source / name).stat().st_mtime_ns, "sha256": "0"})
+            + "\n"
+            for name in "ab"
+        )
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchcheck", "upload", str(source), str(far)], stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and not list(far.glob(".*.tmp")):
+        pass
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert (process.returncode, said.count("\n")) == (130, 1)
+    assert list(far.iterdir()) == []
+
+
 def held_whole(folder: Path) -> dict[str, bytes]:
     """Files under their own names; half ones are hidden."""
     return {name: content for name, content in held(folder).items() if "/." not in f"/{name}"}

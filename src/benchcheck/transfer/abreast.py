@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -10,14 +11,17 @@ __all__ = ["abreast"]
 _Thing = TypeVar("_Thing")
 _Done = TypeVar("_Done")
 _PATIENCE_S = 5.0
-"""How long a failure waits for the files that are on their way in other threads, so that they clean up."""
+"""How long a stop waits for the files that are on their way in other threads, so that they clean up."""
 
 
-def abreast(work: Callable[[_Thing], _Done], things: Iterable[_Thing], workers: int) -> Iterator[_Done]:
+def abreast(
+    work: Callable[[_Thing], _Done], things: Iterable[_Thing], workers: int, halt: Callable[[], None] = lambda: None
+) -> Iterator[_Done]:
     """Do a work for each thing, in `workers` threads; results come as they are done.
 
-    The first failure is raised, and nothing new is begun after it. Ctrl-C ends the waiting at once: the threads are
-    daemons, since a file of an hour would else be sent to its end first.
+    The first failure is raised, and nothing new is begun after it. Then, or after Ctrl-C, `halt` is called, which may
+    end the works that are under way, and they have some seconds to clean up. The threads are daemons: a file of an hour
+    would else be sent to its end first.
     """
     waiting, gate, stop = iter(things), threading.Lock(), threading.Event()
     done: queue.SimpleQueue[tuple[list[_Done], BaseException | None] | None] = queue.SimpleQueue()
@@ -35,17 +39,17 @@ def abreast(work: Callable[[_Thing], _Done], things: Iterable[_Thing], workers: 
         done.put(None)
 
     threads = [threading.Thread(target=take, daemon=True) for _ in range(workers)]
-    for thread in threads:
-        thread.start()
     try:
-        yield from _results(done, workers)
-    except Exception:
-        stop.set()
         for thread in threads:
-            thread.join(_PATIENCE_S)
-        raise
-    finally:
+            thread.start()
+        yield from _results(done, workers)
+    except BaseException:
         stop.set()
+        halt()
+        until = time.monotonic() + _PATIENCE_S
+        for thread in [thread for thread in threads if thread.ident is not None]:
+            thread.join(max(0.0, until - time.monotonic()))
+        raise
 
 
 def _results(

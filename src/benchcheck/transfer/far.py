@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from benchcheck.errors import DamagedFileError
+from benchcheck.transfer.moving import Moving
 
 __all__ = ["LONGEST_MANIFEST", "TEMPORARY", "Far", "Piece", "There", "few", "too_long", "without_secrets"]
 
@@ -88,7 +89,7 @@ class Far(Protocol):
         """A file's sha256, by reading it."""
         ...
 
-    def send(self, pieces: Sequence[Piece], workers: int, moved: Callable[[int], None]) -> Iterator[tuple[Piece, str]]:
+    def send(self, pieces: Sequence[Piece], workers: int, moved: Moving) -> Iterator[tuple[Piece, str]]:
         """Send files; each is yielded with its mark when it is there, whole and under its name. `moved` hears bytes."""
         ...
 
@@ -96,7 +97,7 @@ class Far(Protocol):
         """Write a small file anew from what it holds (nothing where it is not there)."""
         ...
 
-    def fetch(self, name: str, folder: Path, moved: Callable[[int], None]) -> Path:
+    def fetch(self, name: str, folder: Path, moved: Moving) -> Path:
         """Bring a file into a working folder, under any name.
 
         Raises:

@@ -17,6 +17,7 @@ from typing import Any
 from benchcheck.errors import BenchcheckError, DamagedFileError, RunError, UsageError
 from benchcheck.files import writing
 from benchcheck.transfer.far import Far, Piece, There, few, too_long
+from benchcheck.transfer.moving import Moving
 from benchcheck.transfer.outgoing import still_as
 
 __all__ = ["HubStore", "blob_of", "hub_store"]
@@ -158,7 +159,7 @@ class HubStore:
             return None
         too_long(f"{self.address}/{name}", found.bytes)
         with tempfile.TemporaryDirectory() as folder:
-            return self.fetch(name, Path(folder), lambda _: None).read_bytes()
+            return self.fetch(name, Path(folder), Moving("reading", found.bytes, lambda _: None)).read_bytes()
 
     def digest(self, name: str) -> str:
         """A file's sha256; the hub knows that of large ones."""
@@ -167,7 +168,7 @@ class HubStore:
             return found.sha256
         return hashlib.sha256(self.read(name) or b"").hexdigest()
 
-    def send(self, pieces: Sequence[Piece], workers: int, moved: Callable[[int], None]) -> Iterator[tuple[Piece, str]]:
+    def send(self, pieces: Sequence[Piece], workers: int, moved: Moving) -> Iterator[tuple[Piece, str]]:
         """Send files in commits: large ones first go to the hub's storage, where what is there already is not sent."""
         forbidden = [piece.name for piece in pieces if _FORBIDDEN & set(piece.name.split("/"))]
         if forbidden:
@@ -178,7 +179,7 @@ class HubStore:
             for piece in batch:
                 yield piece, ""
 
-    def _send(self, batch: Sequence[Piece], workers: int, moved: Callable[[int], None]) -> None:
+    def _send(self, batch: Sequence[Piece], workers: int, moved: Moving) -> None:
         """Send the files of one commit, and make it."""
         from huggingface_hub import CommitOperationAdd
 
@@ -232,7 +233,7 @@ class HubStore:
                 else:
                     return
 
-    def fetch(self, name: str, folder: Path, moved: Callable[[int], None]) -> Path:
+    def fetch(self, name: str, folder: Path, moved: Moving) -> Path:
         """Bring a file here; the library asks again where a line breaks, but not after a fault of the hub."""
         commit = self._commit or self._head()
         with self._asked(folder):

@@ -252,7 +252,7 @@ class _Arrival:
         Raises:
             DamagedFileError: how many are not what the manifest says, and what came in place of the first ones.
         """
-        wrong = [fault for fault in abreast(lambda one: self._bring(one, moved), todo, workers) if fault]
+        wrong = [fault for fault in abreast(lambda one: self._bring(one, moved), todo, workers, moved.halt) if fault]
         if wrong:
             more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
             raise DamagedFileError(

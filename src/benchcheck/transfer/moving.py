@@ -5,9 +5,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["Moved", "Moving", "Told", "readable"]
+__all__ = ["Halted", "Moved", "Moving", "Told", "readable"]
 
 Told = Callable[["Moving"], None]
+
+
+class Halted(Exception):  # noqa: N818 - no error: it ends a thread, and nobody sees it
+    """A transfer was stopped while this file was on its way."""
 
 
 @dataclass(slots=True)
@@ -18,13 +22,24 @@ class Moving:
     of_bytes: int
     told: Told
     bytes: int = 0
+    halted: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, count: int) -> None:
-        """Hear that some more bytes are done; threads call this."""
+        """Hear that some more bytes are done; threads call this.
+
+        Raises:
+            Halted: the transfer was stopped or has failed elsewhere, so that this thread can clean up.
+        """
+        if self.halted:
+            raise Halted
         with self._lock:
             self.bytes += count
             self.told(self)
+
+    def halt(self) -> None:
+        """End the files that are on their way, each at its next block."""
+        self.halted = True
 
 
 @dataclass(slots=True)

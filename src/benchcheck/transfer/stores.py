@@ -13,6 +13,7 @@ from benchcheck.files import publish, writing
 from benchcheck.tars import hash_of
 from benchcheck.transfer.abreast import abreast
 from benchcheck.transfer.far import TEMPORARY, Far, Piece, There, too_long, without_secrets
+from benchcheck.transfer.moving import Moving
 from benchcheck.transfer.outgoing import still_as
 
 __all__ = ["FolderStore", "UrlStore", "url_store"]
@@ -80,7 +81,7 @@ class FolderStore:
         with _reading(self.folder / name):
             return hash_of(self.folder / name)
 
-    def send(self, pieces: Sequence[Piece], workers: int, moved: Callable[[int], None]) -> Iterator[tuple[Piece, str]]:
+    def send(self, pieces: Sequence[Piece], workers: int, moved: Moving) -> Iterator[tuple[Piece, str]]:
         """Copy files, each to a temporary name and then in one move."""
 
         def copy(piece: Piece) -> tuple[Piece, str]:
@@ -91,7 +92,7 @@ class FolderStore:
             found = _there(target)
             return piece, found.mark if found else ""
 
-        return abreast(copy, pieces, workers)
+        return abreast(copy, pieces, workers, moved.halt)
 
     def put(self, name: str, change: Callable[[bytes], bytes]) -> None:
         """Write a small file anew."""
@@ -99,7 +100,7 @@ class FolderStore:
         with publish(self.folder / name) as temporary:
             temporary.write_bytes(content)
 
-    def fetch(self, name: str, folder: Path, moved: Callable[[int], None]) -> Path:
+    def fetch(self, name: str, folder: Path, moved: Moving) -> Path:
         """Copy a file here."""
         target = folder / _flat(name)
         _copy(self.folder / name, target, moved)
@@ -131,7 +132,7 @@ def _reading(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _copy(source: Path, target: Path, moved: Callable[[int], None]) -> None:
+def _copy(source: Path, target: Path, moved: Moving) -> None:
     """Copy a file's content in blocks."""
     with contextlib.ExitStack() as stack:
         with _reading(source):
@@ -270,7 +271,7 @@ class UrlStore:
                 digest.update(block)
         return digest.hexdigest()
 
-    def send(self, pieces: Sequence[Piece], workers: int, moved: Callable[[int], None]) -> Iterator[tuple[Piece, str]]:
+    def send(self, pieces: Sequence[Piece], workers: int, moved: Moving) -> Iterator[tuple[Piece, str]]:
         """Send files: where a store shows half a file, to a temporary name and then in one move."""
 
         def send(piece: Piece) -> tuple[Piece, str]:
@@ -280,9 +281,9 @@ class UrlStore:
                 info = self._fs.info(self._path(piece.name))
             return piece, _object(info).mark
 
-        return abreast(send, pieces, workers)
+        return abreast(send, pieces, workers, moved.halt)
 
-    def _put(self, piece: Piece, moved: Callable[[int], None]) -> None:
+    def _put(self, piece: Piece, moved: Moving) -> None:
         """Send one file."""
         target = final = self._path(piece.name)
         if self._scheme not in _WHOLE:
@@ -305,7 +306,7 @@ class UrlStore:
         with self._asked("written"):
             self._fs.pipe_file(self._path(name), content)
 
-    def fetch(self, name: str, folder: Path, moved: Callable[[int], None]) -> Path:
+    def fetch(self, name: str, folder: Path, moved: Moving) -> Path:
         """Bring an object here."""
         target = folder / _flat(name)
         with self._asked("fetched"):
@@ -335,7 +336,7 @@ def _object(info: dict[str, Any]) -> There:
     return There(int(info.get("size") or 0), mark=mark)
 
 
-def _heard(moved: Callable[[int], None]) -> Any:
+def _heard(moved: Moving) -> Any:
     """What tells fsspec's progress on."""
     from fsspec.callbacks import Callback
 
