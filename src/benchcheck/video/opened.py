@@ -136,14 +136,12 @@ def frames_of(
     """
     level = level_of(stream.codec_context.name)
     care = Care(container.format.name in TIMED and stream.codec_context.name in _RIGID)
-    for packet in packets_in(container, stream, errors):
+    for packet in packets_in(container, stream, errors, needed):
         pts = packet.pts
         if care.fresh and must_start is not None and (pts or 0) > must_start:
             errors.note(ValueError("the jump went too far"))
         if marks is not None and pts is not None and not packet.is_discard:
             marks.append(pts)
-        if needed is not None and packet.is_disposable and pts not in needed:
-            continue
         with heard(level) as told:
             frames = _noted(packet.decode, errors)
         torn = care.judge(packet, errors.lost or complaint(told))
@@ -173,6 +171,7 @@ def packets_in(container: Any, stream: Any, errors: Errors, needed: frozenset[in
             if packet.size:
                 errors.packets += 1
                 if needed is not None:
+                    # Said by the picture itself; containers mark it seldom (packet.is_disposable is false for x264).
                     stream.codec_context.skip_frame = "DEFAULT" if packet.pts in needed else "NONREF"
                 yield packet
     except _UNREADABLE as reason:
