@@ -8,6 +8,7 @@ import json
 import re
 import struct
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -210,6 +211,21 @@ def test_8_a_time_after_the_end_of_the_file(run: Run, tmp_path: Path) -> None:
     assert [last_outcomes(study)[item.frames_key].status for item in items] == ["ready", "ready", "window_outside"]
     code, out, _ = run("screen", tmp_path, "--engine", "scripted")
     assert (code, "WAITING_TOTAL=1" in out) == (0, True)
+
+
+def test_media_odd_widths_and_rates_that_are_no_whole_number(run: Run, tmp_path: Path) -> None:
+    """Section 4, Media: a width of 1278, and 149/6 frames a second; pointers of 130 bytes, AVI headers that announce
+    one frame more and AV1 have tests of their own here, real files of theirs in tests/video/test_real_clips.py.
+    """
+    study = study_with(tmp_path, "odd.mp4", "half.mov")
+    for name in ("odd.mp4", "half.mov"):
+        Clip(64, 1278, 720, rate=Fraction(149, 6)).write(tmp_path / "videos" / name)
+    assert run("frames", "extract", tmp_path)[0] == 0
+    assert set(statuses(study).values()) == {"ready"}
+    for item in study.items():
+        frames = load_frames(study, item.frames_key)
+        assert isinstance(frames, FrameSet)
+        assert [number_of(path) for path in frames.paths] == [8, 24, 40, 56]
 
 
 def test_33_what_decoded_the_frames_is_written_beside_them(run: Run, tmp_path: Path) -> None:

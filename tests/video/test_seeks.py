@@ -39,6 +39,15 @@ def test_saves_time_only_when_clearly_less_is_decoded() -> None:
     assert not saves_time(plan_runs(packets, list(range(0, 5000, 10))))
 
 
+def test_the_grid_of_half_a_minute_jumps_where_key_frames_are_near() -> None:
+    """VP9 of 720p with a key frame every 12 frames: 1.16 CPU s by jumping, 2.35 s in one pass."""
+    for size, jumps in ((12, True), (250, False)):
+        packets = stream(750 // size, size)
+        assert (
+            saves_time(plan_runs(packets, [(2 * place + 1) * len(packets.pts) // 64 for place in range(32)])) is jumps
+        )
+
+
 @given(st.integers(1, 30), st.integers(1, 40), st.data())
 def test_runs_cover_every_wanted_frame_once_and_in_order(gops: int, size: int, data: st.DataObject) -> None:
     packets = stream(gops, size)

