@@ -289,3 +289,16 @@ def test_a_gap_in_a_broadcast_is_flagged_or_refused(clip: Callable[[str], Path],
     else:
         refusal = "" if video.timeline().damaged else "nothing was noticed"
     assert refusal in ("", "damaged")
+
+
+@pytest.mark.parametrize("codec", ["libx264", "libsvtav1"])
+def test_threads_find_the_same_damage(tmp_path: Path, codec: str) -> None:
+    """With several threads what the decoder says is still heard, and closing it amid damage does not hang."""
+    path = damaged(Clip(300, codec=codec).write(tmp_path / "a.mp4"), tmp_path / "b.mp4", start=0.4, share=0.02)
+    one, four = (Video(str(path), Spec(32, 448, 85, threads)) for threads in (1, 4))
+    indices = range(0, 300, 7)
+    for video in (one, four):
+        while video.pictures(indices) is None:
+            pass
+    assert one.timeline() == four.timeline()
+    assert one.timeline().damaged | one.timeline().holes

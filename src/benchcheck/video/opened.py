@@ -94,7 +94,8 @@ class Opened:
             raise VideoError("unsupported", "this FFmpeg has no decoder for its codec")
         # Threads within a picture, so that all its complaints are heard before the decoder gives it.
         stream.thread_type = "SLICE"
-        stream.codec_context.thread_count = self.threads
+        # dav1d has threads of its own, which may complain, and wait for Python, while it is being closed.
+        stream.codec_context.thread_count = 1 if stream.codec_context.name == "libdav1d" else self.threads
         return stream
 
 
