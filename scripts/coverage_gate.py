@@ -45,6 +45,7 @@ PURE = (
     "video/cadence.py",
     "video/fingerprint.py",
     "video/grid.py",
+    "video/shards.py",
     "video/names.py",
     "video/parts.py",
     "backends/affinity.py",

@@ -386,7 +386,7 @@ def test_killed_at_any_moment_it_ends_as_one_that_was_left_alone(study: Study, t
     draw(study, [one.frames_key for one in items])
     whole = visible(packed(study, tmp_path / "whole"))
     command = [sys.executable, "-c", PACK, str(study.root)]
-    out, stops, seconds = tmp_path / "out", 0, 0.05
+    out, halfway, seconds = tmp_path / "out", set[int](), 0.3
     begun = time.monotonic()
     while time.monotonic() - begun < 240:
         process = subprocess.Popen([*command, str(out), str(SMALL)])
@@ -394,12 +394,12 @@ def test_killed_at_any_moment_it_ends_as_one_that_was_left_alone(study: Study, t
         process.send_signal(signal.SIGKILL)
         if process.wait() == 0:
             break
-        stops += 1
-        seconds *= 1.09  # a machine may be slow: at last one gets through
+        seconds *= 1.05  # a machine may be slow: at last one gets through
         there = visible(out) if out.is_dir() else {}
+        halfway |= {len(there)} - {0, len(whole)}
         assert all(whole[name] == data for name, data in there.items()), "a shard is whole or not there"
         assert "frames_manifest.json" not in there or len(there) == len(whole)
-    assert stops > 3
+    assert halfway, "none was killed between two shards"
     packed(study, out)
     assert contents(out).keys() == {RECORD, *whole}
     assert visible(out) == whole

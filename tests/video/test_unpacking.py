@@ -514,20 +514,20 @@ def test_killed_at_any_moment_no_set_is_half(study: Study, other: Study, tmp_pat
     draw(study, [one.frames_key for one in items])
     folder = packed(study, tmp_path / "many", shard_bytes=300_000)
     whole = contents(study.frames)
-    stops, seconds, begun = 0, 0.05, time.monotonic()
+    halfway, seconds, begun = set[int](), 0.3, time.monotonic()
     while time.monotonic() - begun < 240:
         process = subprocess.Popen([sys.executable, "-c", UNPACK, str(other.root), str(folder)])
         time.sleep(seconds)
         process.send_signal(signal.SIGKILL)
         if process.wait() == 0:
             break
-        stops += 1
-        seconds *= 1.09
+        seconds *= 1.05
+        halfway |= {len(other.frames_ready())} - {0, len(items)}
         for key in other.frames_ready():
             for name, data in contents(other.frames / key).items():
                 assert data == whole[f"{key}/{name}"], "a set is whole or not there"
             assert len(list((other.frames / key).iterdir())) == COUNT + 1
-    assert stops > 3
+    assert halfway, "none was killed between two sets"
     unpack_frames(other, folder)
     left = {name: data for name, data in contents(other.frames).items() if not name.startswith(".")}
     keys = {one.frames_key for one in items}
