@@ -271,7 +271,8 @@ def test_wrong_use_is_exit_code_2(run: Run, study: Path, arguments: tuple[str, .
 
 
 @pytest.mark.parametrize(
-    ("group", "names"), [("pool", ["add", "build", "check"]), ("frames", ["extract"]), ("controls", ["make"])]
+    ("group", "names"),
+    [("pool", ["add", "build", "check"]), ("frames", ["extract", "check", "pack", "unpack"]), ("controls", ["make"])],
 )
 def test_a_group_of_commands_alone_shows_them(run: Run, group: str, names: list[str]) -> None:
     """In the order in which a study meets them; it is wrong use all the same."""
