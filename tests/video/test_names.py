@@ -40,6 +40,7 @@ def test_the_first_of_the_wanted_paths_counts_where_it_is_whole() -> None:
 def test_an_archive_may_stand_for_the_folder_around_its_members() -> None:
     assert names("a.mp4", stem="clips").fitting(["clips/a.mp4"]) == ["a.mp4"]
     assert names("a.mp4", stem="other").fitting(["clips/a.mp4"]) == []
+    assert names("a.mp4").fitting(["/a.mp4"]) == []
 
 
 def test_names_are_compared_in_one_unicode_form() -> None:

@@ -39,9 +39,13 @@ class Names(Generic[T]):
         """
         named = list(map(composed, wanted))
         for path in named:
-            if found := [thing for whole, thing in self._called(path) if path in (whole, f"{self._stem}/{whole}")]:
+            if found := [thing for whole, thing in self._called(path) if path == whole or self._around(whole) == path]:
                 return found
         return [thing for path in named for whole, thing in self._called(path) if whole.endswith("/" + path)]
+
+    def _around(self, path: str) -> str | None:
+        """A path with the folder around all of them; None where there is none."""
+        return f"{self._stem}/{path}" if self._stem else None
 
     @property
     def last_parts(self) -> Iterable[str]:
