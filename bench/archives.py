@@ -19,7 +19,7 @@ from frames import make_clip, make_item
 from benchcheck.config import Config, Model, Videos
 from benchcheck.pool.items import Item
 from benchcheck.study import Study
-from benchcheck.video.extract import extract_frames
+from benchcheck.video.making.extract import extract_frames
 
 KINDS = ("plain files", "stored.zip", "deflated.zip", "plain.tar", "packed.tar.gz")
 

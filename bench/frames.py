@@ -22,10 +22,10 @@ from PIL import Image
 from benchcheck.config import Config, Frames, Model
 from benchcheck.pool.items import Item, VideoRef
 from benchcheck.study import Study
-from benchcheck.video import decode, opened, picture, seeks
-from benchcheck.video.extract import extract_frames
+from benchcheck.video.decoding import decode, opened, picture, seeks
 from benchcheck.video.frames import load_frames
 from benchcheck.video.grid import grid_times
+from benchcheck.video.making.extract import extract_frames
 
 
 def make_clip(path: Path, seconds: int, width: int, height: int, gop: int = 250) -> None:

@@ -26,10 +26,10 @@ from pathlib import Path
 from benchcheck.config import Config, Frames, Model
 from benchcheck.pool.items import Item, VideoRef
 from benchcheck.study import Study
-from benchcheck.video.decode import Video
-from benchcheck.video.extract import extract_frames
+from benchcheck.video.decoding.decode import Video
+from benchcheck.video.decoding.picture import Spec
 from benchcheck.video.grid import grid_times
-from benchcheck.video.picture import Spec
+from benchcheck.video.making.extract import extract_frames
 
 GOPS = (250, 50)
 TURN = 5

@@ -21,8 +21,8 @@ from pathlib import Path
 from benchcheck.config import Config, Model
 from benchcheck.study import Study
 from benchcheck.video.frames import Drawn, publish_frames
-from benchcheck.video.packing import pack_frames
-from benchcheck.video.unpacking import unpack_frames
+from benchcheck.video.shards.packing import pack_frames
+from benchcheck.video.shards.unpacking import unpack_frames
 
 
 def make_study(root: Path) -> Study:

@@ -17,8 +17,8 @@ from benchcheck.run.plan import survey
 from benchcheck.screen.statistics import wilson
 from benchcheck.screen.steps import LADDER
 from benchcheck.study import Study
-from benchcheck.video.extract import FramesProgress
 from benchcheck.video.faults import CURES
+from benchcheck.video.making.extract import FramesProgress
 from benchcheck.video.store import Outcome, record
 from studies import make_items, make_study
 

@@ -52,13 +52,25 @@ WALLS: dict[str, set[str]] = {
     },
     "console": {"config", "errors", "files", "items", "pool", "report", "run", "screen", "study", "video"},
 }
-# The rooms of the pool, and which of them each may import from; what lies beside them reads files and no more.
-POOL_ROOMS: dict[str, set[str]] = {
-    "": {"reading"},
-    "reading": set(),
-    "building": {"reading"},
-    "checking": set(),
-    "adding": {"building", "reading"},
+# Rooms inside a room, and which of them each may import from; what lies beside them, "", may be imported by all.
+INNER_ROOMS: dict[str, dict[str, set[str]]] = {
+    "pool": {
+        "": {"reading"},
+        "reading": set(),
+        "building": {"reading"},
+        "checking": set(),
+        "adding": {"building", "reading"},
+    },
+    "video": {
+        "": {"sources"},
+        "sources": set(),
+        "decoding": set(),
+        "preparing": {"decoding", "sources"},
+        "making": {"decoding", "preparing", "sources"},
+        "proving": {"decoding", "making", "preparing", "sources"},
+        "shards": set(),
+    },
+    "transfer": {"": set(), "far": set(), "original": set()},
 }
 # What drives all the rest, and what only names it.
 COMMANDS = {
@@ -172,17 +184,18 @@ def test_imports_go_one_way(module: str) -> None:
         assert other not in PRIVATE_TO_DOORS
 
 
-def pool_room(module: str) -> str:
-    """The room of a module of the pool; empty for one that lies beside the rooms."""
-    part = module.split(".")[1] if module.count(".") else ""
-    return part if part in POOL_ROOMS else ""
+def inner_room(module: str) -> str:
+    """The room inside a room; empty for what lies beside them."""
+    outer, _, rest = module.partition(".")
+    part = rest.partition(".")[0]
+    return part if part in INNER_ROOMS[outer] else ""
 
 
-@pytest.mark.parametrize("module", sorted(name for name in modules() if name.startswith("pool.")))
-def test_inside_the_pool_imports_go_one_way(module: str) -> None:
-    here = pool_room(module)
-    others = {pool_room(other) for other in inside(modules()[module]) if other.startswith("pool.")}
-    assert others - {here, ""} <= POOL_ROOMS[here], f"{module} is in {here or 'none'} and imports from {others}"
+@pytest.mark.parametrize("module", sorted(name for name in modules() if name.partition(".")[0] in INNER_ROOMS))
+def test_inside_a_room_imports_go_one_way(module: str) -> None:
+    outer, here = module.partition(".")[0], inner_room(module)
+    others = {inner_room(other) for other in inside(modules()[module]) if other.startswith(f"{outer}.")}
+    assert others - {here, ""} <= INNER_ROOMS[outer][here], f"{module} is in {here or 'none'} and imports from {others}"
 
 
 def test_the_walls_have_no_way_round() -> None:

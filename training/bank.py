@@ -25,9 +25,9 @@ from PIL import Image
 
 from benchcheck.demo.clips import write_clip
 from benchcheck.demo.scenes import CELLS, Scene, draw_scene
-from benchcheck.video.decode import Video
+from benchcheck.video.decoding.decode import Video
+from benchcheck.video.decoding.picture import Spec
 from benchcheck.video.grid import grid_times
-from benchcheck.video.picture import Spec
 
 __all__ = ["PAINTED", "Bank", "build", "clip_frames", "draw_scenes"]
 

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from benchcheck.run.driver import run_study as run_study
     from benchcheck.run.plan import survey as survey
     from benchcheck.study import Study as Study
-    from benchcheck.transfer.importing import import_pool as import_pool
     from benchcheck.transfer.merge import merge_returns as merge_returns
+    from benchcheck.transfer.original.importing import import_pool as import_pool
     from benchcheck.transfer.pack import pack_returns as pack_returns
     from benchcheck.transfer.package import make_package as make_package
-    from benchcheck.video.extract import extract_frames as extract_frames
-    from benchcheck.video.packing import pack_frames as pack_frames
-    from benchcheck.video.prepare import prepare_videos as prepare_videos
-    from benchcheck.video.prepared import list_videos as list_videos
-    from benchcheck.video.unpacking import unpack_frames as unpack_frames
+    from benchcheck.video.making.extract import extract_frames as extract_frames
+    from benchcheck.video.preparing.prepare import prepare_videos as prepare_videos
+    from benchcheck.video.preparing.prepared import list_videos as list_videos
+    from benchcheck.video.shards.packing import pack_frames as pack_frames
+    from benchcheck.video.shards.unpacking import unpack_frames as unpack_frames
 
 __version__ = "0.1.0"
 
@@ -37,19 +37,19 @@ _HOMES = {
     "assemble": "report.assemble",
     "build_pool": "pool.building.build",
     "check_pool": "pool.checking.check",
-    "extract_frames": "video.extract",
-    "import_pool": "transfer.importing",
-    "list_videos": "video.prepared",
+    "extract_frames": "video.making.extract",
+    "import_pool": "transfer.original.importing",
+    "list_videos": "video.preparing.prepared",
     "make_controls": "demo.controls",
     "make_package": "transfer.package",
     "merge_returns": "transfer.merge",
     "open_results": "report.tables",
-    "pack_frames": "video.packing",
+    "pack_frames": "video.shards.packing",
     "pack_returns": "transfer.pack",
-    "prepare_videos": "video.prepare",
+    "prepare_videos": "video.preparing.prepare",
     "run_study": "run.driver",
     "survey": "run.plan",
-    "unpack_frames": "video.unpacking",
+    "unpack_frames": "video.shards.unpacking",
     "write_report": "report.page",
 }
 """Public name to the module that holds it; docs/python.md describes each."""

@@ -33,8 +33,8 @@ from benchcheck.run.waiting import reasons
 from benchcheck.screen.steps import Step
 from benchcheck.screen.verdicts import Flags
 from benchcheck.study import Study
-from benchcheck.video.extract import FramesProgress
-from benchcheck.video.prepare import PrepareProgress
+from benchcheck.video.making.extract import FramesProgress
+from benchcheck.video.preparing.prepare import PrepareProgress
 
 __all__ = [
     "Bars",

@@ -22,7 +22,7 @@ from benchcheck.screen.steps import STEP_NUMBERS, Sight
 from benchcheck.screen.verdicts import State
 from benchcheck.settings import EngineSettings
 from benchcheck.study import Study
-from benchcheck.video.extract import extract_frames
+from benchcheck.video.making.extract import extract_frames
 from studies import Heard, rows_on_disk
 from vllm_server import vllm_servers
 

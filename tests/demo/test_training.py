@@ -87,7 +87,7 @@ def test_a_clip_of_the_bank_is_what_a_screening_shows_the_model(tmp_path: Path) 
     from evaluate import Checkpoint
     from PIL import Image
 
-    from benchcheck.video.draw import draw
+    from benchcheck.video.making.draw import draw
     from benchcheck.video.task import Task
 
     video = controls.make_controls(tmp_path, n_per_class=1, workers=1).videos[0]

@@ -21,7 +21,7 @@ from benchcheck.run.waiting import ELSEWHERE, NOT_TRIED, reasons
 from benchcheck.screen.prompts import Prompt
 from benchcheck.screen.verdicts import State
 from benchcheck.study import Study
-from benchcheck.video.extract import extract_frames
+from benchcheck.video.making.extract import extract_frames
 from benchcheck.video.store import Outcome as Became
 from benchcheck.video.store import record
 from studies import Heard, Run, config_text, give_frames, make_items, make_study, rows_on_disk

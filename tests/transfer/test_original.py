@@ -11,9 +11,9 @@ from benchcheck.errors import UsageError
 from benchcheck.screen.prompts import option_orders
 from benchcheck.screen.readings import MISSING_LOGPROB
 from benchcheck.screen.verdicts import Rule
-from benchcheck.transfer.fitting import config_text, models_of, refuse_misfits, same_model
-from benchcheck.transfer.original import ITEM_NAMES, Asked, UnfitError, answer_of, item_of, named
-from benchcheck.transfer.seen_rows import StepSeen
+from benchcheck.transfer.original.fitting import config_text, models_of, refuse_misfits, same_model
+from benchcheck.transfer.original.layout import ITEM_NAMES, Asked, UnfitError, answer_of, item_of, named
+from benchcheck.transfer.original.seen_rows import StepSeen
 from studies import make_item
 
 ITEM: dict[str, Any] = {

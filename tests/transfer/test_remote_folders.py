@@ -17,12 +17,12 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from benchcheck.errors import BenchcheckError, DamagedFileError, InputError, MissingExtraError, RunError, UsageError
-from benchcheck.transfer.incoming import download
-from benchcheck.transfer.ledger import LEDGER
-from benchcheck.transfer.moving import Moving
-from benchcheck.transfer.remote import upload
-from benchcheck.transfer.stores import FolderStore, UrlStore
-from benchcheck.transfer.sums import MANIFEST, read_sums
+from benchcheck.transfer.far.incoming import download
+from benchcheck.transfer.far.ledger import LEDGER
+from benchcheck.transfer.far.moving import Moving
+from benchcheck.transfer.far.remote import upload
+from benchcheck.transfer.far.stores import FolderStore, UrlStore
+from benchcheck.transfer.far.sums import MANIFEST, read_sums
 from studies import Run
 
 FILES = {
@@ -150,7 +150,7 @@ def test_without_a_ledger_far_files_are_read_again_and_nothing_is_sent_twice(
 
 
 def store_of(far: str) -> FolderStore | UrlStore:
-    from benchcheck.transfer.remote import open_far
+    from benchcheck.transfer.far.remote import open_far
 
     opened = open_far(far)
     assert isinstance(opened, FolderStore | UrlStore)
@@ -163,7 +163,7 @@ def test_a_ledger_spares_reading_and_a_changed_file_is_read_again(
     far = str(tmp_path / "far")
     upload(source, far)
     read: list[str] = []
-    from benchcheck.transfer import outgoing
+    from benchcheck.transfer.far.side import outgoing
 
     real = outgoing.hash_of
     monkeypatch.setattr(outgoing, "hash_of", lambda path: read.append(path.name) or real(path))
@@ -282,7 +282,7 @@ def test_a_file_that_changes_on_its_way_is_no_success(
 def test_a_file_that_is_gone_before_it_is_sent_is_one_line(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    from benchcheck.transfer import remote
+    from benchcheck.transfer.far.side import remote
 
     real = remote._to_send
     gone = source / "package" / "README.md"
@@ -333,7 +333,7 @@ def test_a_cut_body_is_fetched_once_more(far: Path, tmp_path: Path, monkeypatch:
     download(str(far), tmp_path / "back")
     assert held(tmp_path / "back") == FILES
     cut |= set(FILES)
-    monkeypatch.setattr("benchcheck.transfer.incoming._TRIES", 1)
+    monkeypatch.setattr("benchcheck.transfer.far.incoming._TRIES", 1)
     text = complaint(DamagedFileError, lambda: download(str(far), tmp_path / "other"))
     assert "6 of 7 files are not what" in text
     assert "bytes came of" in text
@@ -441,7 +441,7 @@ def test_nothing_is_written_through_a_link_or_over_a_folder(far: Path, tmp_path:
 
 
 def test_a_second_download_into_a_folder_waits_for_nobody(far: Path, tmp_path: Path) -> None:
-    from benchcheck.transfer.incoming import _alone_in
+    from benchcheck.transfer.far.incoming import _alone_in
 
     with _alone_in(tmp_path / "back"):
         assert "another download into this folder is at work" in complaint(
@@ -462,7 +462,7 @@ def test_what_cannot_be_read_is_one_line(source: Path, tmp_path: Path, monkeypat
     def broken(path: Path) -> str:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("benchcheck.transfer.outgoing.hash_of", broken)
+    monkeypatch.setattr("benchcheck.transfer.far.outgoing.hash_of", broken)
     text = complaint(RunError, lambda: upload(source, str(tmp_path / "far")))
     assert "not readable (Input/output error). Cure: run the command again" in text
     monkeypatch.setattr(os, "scandir", broken)
@@ -632,7 +632,7 @@ def held_whole(folder: Path) -> dict[str, bytes]:
 
 
 def test_ctrl_c_ends_at_once_and_the_first_failure_ends_all() -> None:
-    from benchcheck.transfer.abreast import abreast
+    from benchcheck.transfer.far.abreast import abreast
 
     begun: list[int] = []
     gate = threading.Event()

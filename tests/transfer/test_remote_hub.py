@@ -16,11 +16,11 @@ from huggingface_hub import constants
 from writable_hub import TOKEN, Blob, Dataset, WritableHub, serving
 
 from benchcheck.errors import BenchcheckError, DamagedFileError, InputError, RunError, UsageError
-from benchcheck.transfer.hub import HubStore
-from benchcheck.transfer.incoming import download
-from benchcheck.transfer.ledger import LEDGER
-from benchcheck.transfer.remote import upload
-from benchcheck.transfer.sums import MANIFEST, read_sums
+from benchcheck.transfer.far.hub import HubStore
+from benchcheck.transfer.far.incoming import download
+from benchcheck.transfer.far.ledger import LEDGER
+from benchcheck.transfer.far.remote import upload
+from benchcheck.transfer.far.sums import MANIFEST, read_sums
 from studies import Run
 
 FILES = {
@@ -40,7 +40,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WritableHub
         monkeypatch.setattr(constants, "ENDPOINT", hub.url)
         template = "/{repo_id}/resolve/{revision}/{filename}"
         monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + template)
-        monkeypatch.setattr("benchcheck.transfer.hub.time", types.SimpleNamespace(sleep=lambda _: None))
+        monkeypatch.setattr("benchcheck.transfer.far.hub.time", types.SimpleNamespace(sleep=lambda _: None))
         monkeypatch.setattr("huggingface_hub.utils._http.time", types.SimpleNamespace(sleep=lambda _: None))
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -338,15 +338,15 @@ def test_commits_are_cut_by_count_bytes_and_memory(
     hub: WritableHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = fill(tmp_path / "many", {f"{number:02}.tar": b"\0%d" % number for number in range(20)})
-    monkeypatch.setattr("benchcheck.transfer.hub._COMMIT_FILES", 8)
-    monkeypatch.setattr("benchcheck.transfer.hub._STRETCH", 6)
+    monkeypatch.setattr("benchcheck.transfer.far.hub._COMMIT_FILES", 8)
+    monkeypatch.setattr("benchcheck.transfer.far.hub._STRETCH", 6)
     upload(many, PLACE)
     assert [len(commit) - 1 for commit in hub.datasets["owner/set"].commits] == [0, 8, 16, 20, 21]
-    monkeypatch.setattr("benchcheck.transfer.hub._COMMIT_BYTES", 5)
+    monkeypatch.setattr("benchcheck.transfer.far.hub._COMMIT_BYTES", 5)
     more = fill(tmp_path / "more", {f"more/{number}.tar": b"\0%d" % number for number in range(6)})
     upload(more, PLACE)
     assert len(hub.datasets["owner/set"].commits) == 5 + 3 + 1
-    monkeypatch.setattr("benchcheck.transfer.hub._COMMIT_SMALL", 2)
+    monkeypatch.setattr("benchcheck.transfer.far.hub._COMMIT_SMALL", 2)
     upload(fill(tmp_path / "last", {"last/1": b"1", "last/2": b"22"}), PLACE)
     assert len(hub.datasets["owner/set"].commits) == 9 + 2 + 1
 
@@ -358,7 +358,7 @@ def test_killed_at_any_moment_the_same_command_goes_on(hub: WritableHub, tmp_pat
     source, back = fill(tmp_path / "source", files), tmp_path / "back"
     if command == "download":
         upload(source, PLACE)
-    code = "import benchcheck.transfer.hub as h; h._COMMIT_FILES = 3; from benchcheck.cli import main; main()"
+    code = "import benchcheck.transfer.far.hub as h; h._COMMIT_FILES = 3; from benchcheck.cli import main; main()"
     ends = (str(source), PLACE) if command == "upload" else (PLACE, str(back))
     line = [sys.executable, "-c", code, command, *ends, "--workers", "2"]
     environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HUB_DISABLE_XET": "1", "HF_TOKEN": TOKEN}

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from benchcheck.errors import DamagedFileError, InputError, RunError
-from benchcheck.transfer.incoming import download
-from benchcheck.transfer.ledger import LEDGER
-from benchcheck.transfer.remote import upload
-from benchcheck.transfer.sums import MANIFEST
+from benchcheck.transfer.far.incoming import download
+from benchcheck.transfer.far.ledger import LEDGER
+from benchcheck.transfer.far.remote import upload
+from benchcheck.transfer.far.sums import MANIFEST
 from studies import Run
 
 pytest.importorskip("s3fs", reason="the extra s3 is not installed")
@@ -118,14 +118,14 @@ def test_what_was_sent_before_a_kill_is_known_by_its_etag(
 ) -> None:
     upload(source, bucket)
     client().delete_object(Bucket="bench", Key=MANIFEST)
-    monkeypatch.setattr("benchcheck.transfer.stores.UrlStore.digest", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("benchcheck.transfer.far.stores.UrlStore.digest", lambda *_: pytest.fail("read again"))
     assert upload(source, bucket).same == len(FILES)
     client().delete_object(Bucket="bench", Key="frames/empty")
     assert upload(source, bucket).files == 1
 
 
 def test_a_large_file_goes_in_parts(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchcheck.transfer.stores._PART", 5 << 20)
+    monkeypatch.setattr("benchcheck.transfer.far.stores._PART", 5 << 20)
     (tmp_path / "big").mkdir()
     content = hashlib.sha256(b"x").digest() * (23 << 15)
     (tmp_path / "big" / "a.tar").write_bytes(content)
@@ -140,7 +140,7 @@ def test_killed_between_parts_no_half_object_stands_there(bucket: str, tmp_path:
     (tmp_path / "big").mkdir()
     (tmp_path / "big" / "a.tar").write_bytes(os.urandom(1 << 20) * 100)
     (tmp_path / "big" / "b").write_bytes(b"b")
-    code = "import benchcheck.transfer.stores as s; s._PART = 5 << 20; from benchcheck.cli import main; main()"
+    code = "import benchcheck.transfer.far.stores as s; s._PART = 5 << 20; from benchcheck.cli import main; main()"
     line = [sys.executable, "-c", code, "upload", str(tmp_path / "big"), bucket, "--workers", "1"]
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 60

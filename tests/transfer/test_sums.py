@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchcheck.errors import DamagedFileError
-from benchcheck.transfer.sums import MANIFEST, clash, fault_of, read_sums, sums_text
+from benchcheck.transfer.far.sums import MANIFEST, clash, fault_of, read_sums, sums_text
 
 DIGEST = "0" * 64
 OTHER = "1" * 64

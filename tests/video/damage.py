@@ -8,7 +8,7 @@ from pathlib import Path
 
 import av
 
-from benchcheck.video.draw import draw
+from benchcheck.video.making.draw import draw
 from benchcheck.video.task import Task
 
 from .clips import number_of

@@ -10,7 +10,7 @@ from benchcheck.pool.items import Item
 from benchcheck.study import Study
 from benchcheck.tars import Member, write_tar
 from benchcheck.video.frames import Drawn, publish_frames
-from benchcheck.video.packing import pack_frames
+from benchcheck.video.shards.packing import pack_frames
 
 from .studies import item
 

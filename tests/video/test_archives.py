@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchcheck.video.archives import Contents, contents_of
 from benchcheck.video.faults import VideoError
-from benchcheck.video.joined import Joined, content, data_span, reading, solid_content, solid_stream
+from benchcheck.video.sources.archives import Contents, contents_of
+from benchcheck.video.sources.joined import Joined, content, data_span, reading, solid_content, solid_stream
 from benchcheck.video.task import Member
 
 from .packing import PACKINGS, link_in_tar, link_in_zip, packed, split, tarred, zipped

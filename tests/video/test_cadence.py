@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchcheck.video.cadence import disagreements, is_variable, longest_gap
 from benchcheck.video.grid import Timeline
+from benchcheck.video.preparing.cadence import disagreements, is_variable, longest_gap
 
 
 def timeline(pts: list[int], base: Fraction) -> Timeline:

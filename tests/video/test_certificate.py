@@ -15,11 +15,12 @@ from benchcheck.cli import app
 from benchcheck.errors import MissingExtraError, StudyError, UsageError
 from benchcheck.files import publish
 from benchcheck.study import Study
-from benchcheck.video import certificate, crew, second
-from benchcheck.video.certificate import certificate_line, certify
-from benchcheck.video.compare import compare
-from benchcheck.video.extract import extract_frames
+from benchcheck.video import crew
 from benchcheck.video.frames import frame_name
+from benchcheck.video.making.extract import extract_frames
+from benchcheck.video.proving import certificate, second
+from benchcheck.video.proving.certificate import certificate_line, certify
+from benchcheck.video.proving.compare import compare
 from benchcheck.video.wanted import tasks_of, wanted_sets
 
 from .clips import Clip
@@ -230,7 +231,8 @@ def test_a_crash_of_the_second_decoder_is_one_set(
     made(study, clip("cfr.mp4"), clip("gop.mp4"))
     code = """
 import os, signal
-from benchcheck.video import compare, worker
+from benchcheck.video import worker
+from benchcheck.video.proving import compare
 real = compare.compare
 def wild(task, folder, normalized):
     if "gop" in task.key:

@@ -15,16 +15,16 @@ import pytest
 
 from benchcheck import pipes
 from benchcheck.study import Study
-from benchcheck.video import claims
-from benchcheck.video.claims import CLAIMS, claimed, clear_claims, no_locks
-from benchcheck.video.extract import extract_frames
+from benchcheck.video.making import claims
+from benchcheck.video.making.claims import CLAIMS, claimed, clear_claims, no_locks
+from benchcheck.video.making.extract import extract_frames
 
 from .studies import CONFIG_TEXT, item
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from benchcheck.video.claims import claimed
+from benchcheck.video.making.claims import claimed
 with claimed(Path(sys.argv[1]), "video") as mine:
     print(mine, flush=True)
     time.sleep(60)
@@ -34,7 +34,8 @@ import os, sys, time
 from benchcheck.video import crew
 counting = '''
 import os, sys, time
-from benchcheck.video import draw, worker
+from benchcheck.video import worker
+from benchcheck.video.making import draw
 real = draw.draw
 def counted(task, *rest, **named):
     with open(os.environ["COUNT"], "a") as file:
@@ -47,7 +48,7 @@ worker.main()
 real = crew.work_through
 crew.work_through = lambda tasks, settings, workers: real(tasks, settings, workers, (sys.executable, "-c", counting))
 from benchcheck.study import Study
-from benchcheck.video.extract import extract_frames
+from benchcheck.video.making.extract import extract_frames
 summary = extract_frames(Study.open(sys.argv[1]), workers=2, limit_s=float(sys.argv[2]))
 print(summary.made, summary.met, summary.failed, sum(summary.statuses.values()))
 """

@@ -11,10 +11,10 @@ from huggingface_hub import constants
 
 from benchcheck.errors import InputError, RunError, StudyError, UsageError
 from benchcheck.study import Study
-from benchcheck.video import datasets
-from benchcheck.video.extract import FramesSummary, extract_frames
 from benchcheck.video.faults import VideoError
-from benchcheck.video.media import reachable
+from benchcheck.video.making.extract import FramesSummary, extract_frames
+from benchcheck.video.sources import datasets
+from benchcheck.video.sources.media import reachable
 from benchcheck.video.wanted import tasks_of, wanted_sets
 from pool.reading.fake_hub import COMMIT, OTHER, FakeHub, serving
 

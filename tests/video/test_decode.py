@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchcheck.video import decode, opened
-from benchcheck.video.decode import Video
+from benchcheck.video.decoding import decode, opened
+from benchcheck.video.decoding.decode import Video
+from benchcheck.video.decoding.picture import Spec, decoder_versions
 from benchcheck.video.faults import VideoError
 from benchcheck.video.grid import grid_times
-from benchcheck.video.picture import Spec, decoder_versions
 
 from .clips import KINDS, NO_B_FRAMES, SHORT_GOP, Clip, number_of
 

@@ -12,9 +12,9 @@ from benchcheck.config import Frames
 from benchcheck.errors import StudyError
 from benchcheck.run.shard import parse_shard
 from benchcheck.study import Study
-from benchcheck.video import disk, extract
-from benchcheck.video.disk import FRAME_BYTES, SPARE_BYTES, bytes_of_set, free_at, need_of
-from benchcheck.video.extract import extract_frames, plan_extraction
+from benchcheck.video.making import disk, extract
+from benchcheck.video.making.disk import FRAME_BYTES, SPARE_BYTES, bytes_of_set, free_at, need_of
+from benchcheck.video.making.extract import extract_frames, plan_extraction
 
 from .clips import Clip
 from .studies import CONFIG_TEXT, item

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from benchcheck.video import draw as drawing
-from benchcheck.video.draw import draw
+from benchcheck.video.decoding.picture import Spec
 from benchcheck.video.faults import CURES, READY
 from benchcheck.video.frames import clean_leftovers
-from benchcheck.video.picture import Spec
+from benchcheck.video.making import draw as drawing
+from benchcheck.video.making.draw import draw
 from benchcheck.video.store import Outcome
 from benchcheck.video.task import Task
 

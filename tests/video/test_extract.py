@@ -20,10 +20,11 @@ from PIL import Image
 from benchcheck.config import Frames, PoolSource, Videos
 from benchcheck.errors import StudyError, UsageError
 from benchcheck.study import Study
-from benchcheck.video import crew, extract, frames
-from benchcheck.video.extract import FramesProgress, extract_frames
+from benchcheck.video import crew, frames
 from benchcheck.video.faults import CURES
 from benchcheck.video.frames import FrameSet, load_frames
+from benchcheck.video.making import extract
+from benchcheck.video.making.extract import FramesProgress, extract_frames
 from benchcheck.video.store import last_outcomes
 
 from .clips import Clip
@@ -32,7 +33,7 @@ from .studies import CONFIG_TEXT, item
 RUN = """
 import sys
 from benchcheck.study import Study
-from benchcheck.video.extract import extract_frames
+from benchcheck.video.making.extract import extract_frames
 print(extract_frames(Study.open(sys.argv[1]), workers=int(sys.argv[2])).failed)
 """
 
@@ -176,7 +177,8 @@ def test_a_hanging_and_a_crashing_decoder_fail_one_video_each(
 ) -> None:
     code = """
 import os, signal, time
-from benchcheck.video import draw, worker
+from benchcheck.video import worker
+from benchcheck.video.making import draw
 real = draw.draw
 def wild(task, spec, folder):
     if "hang" in task.key:

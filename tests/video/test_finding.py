@@ -23,9 +23,9 @@ from benchcheck.errors import StudyError
 from benchcheck.pool.items import Item, VideoRef
 from benchcheck.study import Study
 from benchcheck.video import crew
-from benchcheck.video.extract import FramesSummary, extract_frames
 from benchcheck.video.faults import CURES, VideoError
-from benchcheck.video.media import Media, reachable
+from benchcheck.video.making.extract import FramesSummary, extract_frames
+from benchcheck.video.sources.media import Media, reachable
 from benchcheck.video.store import last_outcomes
 from benchcheck.video.task import Task
 from benchcheck.video.wanted import tasks_of, wanted_sets
@@ -422,7 +422,7 @@ def test_a_full_scratch_disk_stops_the_run_with_one_line(
 RUN = """
 import sys
 from benchcheck.study import Study
-from benchcheck.video.extract import extract_frames
+from benchcheck.video.making.extract import extract_frames
 print(extract_frames(Study.open(sys.argv[1]), workers=2).failed)
 """
 CONFIG = """study_version = 1

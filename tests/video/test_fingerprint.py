@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchcheck.video.fingerprint import ALIKE, GRID, alike, difference_hash, distance
-from benchcheck.video.inspection import inspect
+from benchcheck.video.preparing.fingerprint import ALIKE, GRID, alike, difference_hash, distance
+from benchcheck.video.preparing.inspection import inspect
 from benchcheck.video.task import Task
 
 PRINTS = st.binary(min_size=8 * GRID, max_size=8 * GRID).map(bytes.hex)
@@ -53,7 +53,7 @@ def test_pairs_are_those_that_distance_finds(videos: list[tuple[str, float]]) ->
 
 
 def test_pairs_are_found_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchcheck.video.fingerprint._CELLS", 36)
+    monkeypatch.setattr("benchcheck.video.preparing.fingerprint._CELLS", 36)
     chance = np.random.default_rng(1)
     prints = [chance.bytes(64).hex() for _ in range(10)]
     assert alike([*prints, prints[1], prints[9]], [3.0] * 12) == [(1, 10), (9, 11)]
@@ -61,8 +61,8 @@ def test_pairs_are_found_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_flat_films_are_like_no_other_and_copies_are_not_told_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert alike(["0" * 128, "0" * 128, "0" * 127 + "1"], [1.0] * 3) == []
-    monkeypatch.setattr("benchcheck.video.fingerprint.MOST_PAIRS", 5)
-    monkeypatch.setattr("benchcheck.video.fingerprint._CELLS", 20)
+    monkeypatch.setattr("benchcheck.video.preparing.fingerprint.MOST_PAIRS", 5)
+    monkeypatch.setattr("benchcheck.video.preparing.fingerprint._CELLS", 20)
     assert alike(["a" * 128] * 9, [1.0] * 9) == [(0, n) for n in range(1, 6)]
 
 

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import av.logging
 import pytest
 
-from benchcheck.video.heard import Care, complaint, heard, level_of
+from benchcheck.video.decoding.heard import Care, complaint, heard, level_of
 
 
 @dataclass

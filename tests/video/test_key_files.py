@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchcheck.errors import InputError
-from benchcheck.video.key_files import read_key_files
+from benchcheck.video.sources.key_files import read_key_files
 
 GOOD = {
     "m.csv": b'key,file\na.mp4,x/1.mp4\nb::z::c,"a, b.mp4"\n',

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchcheck.video.decode import Video
+from benchcheck.video.decoding.decode import Video
+from benchcheck.video.decoding.picture import Spec
 from benchcheck.video.grid import Timeline, grid_times, span_of
-from benchcheck.video.picture import Spec
 
 from .matrix import CODECS, CONTAINERS, STEADY, TIMINGS, Cell, cells, shown
 from .test_decode import numbers

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchcheck.video.faults import VideoError
-from benchcheck.video.names import Names
-from benchcheck.video.parts import grouped, is_archive, is_part_of
+from benchcheck.video.sources.names import Names
+from benchcheck.video.sources.parts import grouped, is_archive, is_part_of
 
 
 def names(*paths: str, stem: str = "") -> Names[str]:

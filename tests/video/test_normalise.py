@@ -20,14 +20,14 @@ from PIL import Image
 
 from benchcheck.config import Normalize
 from benchcheck.errors import StudyError
-from benchcheck.video.decode import Video
+from benchcheck.video.decoding.decode import Video
+from benchcheck.video.decoding.picture import Spec
 from benchcheck.video.faults import VideoError
 from benchcheck.video.folders import clear_abandoned
 from benchcheck.video.grid import Timeline, grid_times
-from benchcheck.video.media import Media
-from benchcheck.video.normalise import even_size, normalise, showings
-from benchcheck.video.normalized import normalized_media, read_meta
-from benchcheck.video.picture import Spec
+from benchcheck.video.preparing.normalise import even_size, normalise, showings
+from benchcheck.video.preparing.normalized import normalized_media, read_meta
+from benchcheck.video.sources.media import Media
 from benchcheck.video.store import check_file
 
 from .clips import KINDS, Clip, number_of
@@ -219,8 +219,8 @@ KILLED = """
 import sys
 from pathlib import Path
 from benchcheck.config import Normalize
-from benchcheck.video.media import Media
-from benchcheck.video.normalise import normalise
+from benchcheck.video.sources.media import Media
+from benchcheck.video.preparing.normalise import normalise
 from benchcheck.video.store import check_file
 digest, size = check_file(sys.argv[1])
 print("begun", flush=True)

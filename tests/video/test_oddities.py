@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchcheck.video.decode import Video
-from benchcheck.video.draw import draw
+from benchcheck.video.decoding.decode import Video
+from benchcheck.video.making.draw import draw
 from benchcheck.video.task import Task
 
 from .clips import Clip, number_of

@@ -19,9 +19,8 @@ from benchcheck.errors import StudyError, UsageError
 from benchcheck.inputs import Normalize
 from benchcheck.study import Study
 from benchcheck.tars import hash_of, members_of
-from benchcheck.video import packing
-from benchcheck.video.packing import ShardsProgress, pack_frames, shards_folder
-from benchcheck.video.shards import parse_manifest
+from benchcheck.video.shards.layout import packing, parse_manifest
+from benchcheck.video.shards.packing import ShardsProgress, pack_frames, shards_folder
 from studies import Run
 
 from .shard_studies import COUNT, ITEMS, KEYS, SMALL, contents, draw, item, packed, pool, visible
@@ -265,7 +264,7 @@ def test_a_file_system_without_locks_will_do(study: Study, tmp_path: Path, monke
     def unable(number: int, how: int) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr("benchcheck.video.packing.fcntl.flock", unable)
+    monkeypatch.setattr("benchcheck.video.shards.packing.fcntl.flock", unable)
     assert pack_frames(study, tmp_path / "out").sets == 10
 
 
@@ -304,7 +303,7 @@ def test_what_would_not_fit_is_refused_before_anything_is_written(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = shutil._ntuple_diskusage(10**6, 10**6, 1000)  # type: ignore[attr-defined]
-    monkeypatch.setattr("benchcheck.video.packing.shutil.disk_usage", lambda folder: usage)
+    monkeypatch.setattr("benchcheck.video.shards.packing.shutil.disk_usage", lambda folder: usage)
     with pytest.raises(StudyError, match=r"the shards need [67]\d\.?\d? KB, and 1 KB are free\. Cure: --to a"):
         pack_frames(study, tmp_path / "out")
     assert not [name for name in os.listdir(tmp_path / "out") if name.endswith(".tar")]
@@ -312,7 +311,7 @@ def test_what_would_not_fit_is_refused_before_anything_is_written(
 
 def test_a_full_disk_is_one_line(study: Study, small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil._ntuple_diskusage(10**6, 1, 10**6)  # type: ignore[attr-defined]
-    monkeypatch.setattr("benchcheck.video.packing.shutil.disk_usage", lambda folder: usage)
+    monkeypatch.setattr("benchcheck.video.shards.packing.shutil.disk_usage", lambda folder: usage)
     with pytest.raises(StudyError, match="the disk is full"):
         pack_frames(study, small_disk, shard_bytes=SMALL)
     assert not (small_disk / "frames_manifest.json").exists()
@@ -371,7 +370,7 @@ PACK = """
 import sys
 from pathlib import Path
 from benchcheck.study import Study
-from benchcheck.video.packing import pack_frames
+from benchcheck.video.shards.packing import pack_frames
 pack_frames(Study.open(sys.argv[1]), sys.argv[2], shard_bytes=int(sys.argv[3]))
 """
 

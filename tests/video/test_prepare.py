@@ -23,12 +23,12 @@ from benchcheck.run.lock import run_lock
 from benchcheck.screen.steps import LADDER
 from benchcheck.study import Study
 from benchcheck.video import crew
-from benchcheck.video.extract import extract_frames
 from benchcheck.video.faults import CURES
 from benchcheck.video.frames import FrameSet, load_frames
-from benchcheck.video.prepare import PrepareProgress, prepare_videos, stamp_of
-from benchcheck.video.prepared import list_videos
-from benchcheck.video.rekeying import rekey
+from benchcheck.video.making.extract import extract_frames
+from benchcheck.video.preparing.prepare import PrepareProgress, prepare_videos, stamp_of
+from benchcheck.video.preparing.prepared import list_videos
+from benchcheck.video.preparing.rekeying import rekey
 from benchcheck.video.store import check_file, last_outcomes, record
 from benchcheck.video.task import HubFile, Member, Task
 from studies import Run
@@ -206,7 +206,8 @@ def test_a_hanging_and_a_crashing_decoder_fail_one_video_each(
 ) -> None:
     code = """
 import os, signal, time
-from benchcheck.video import inspection, worker
+from benchcheck.video import worker
+from benchcheck.video.preparing import inspection
 real = inspection.inspect
 def wild(task, *rest):
     if "c.webm" in task.key:
@@ -335,7 +336,7 @@ import os, pathlib, shutil, signal, sys
 from benchcheck import files
 from benchcheck.pool.contents import content_ids
 from benchcheck.study import Study
-from benchcheck.video import rekeying
+from benchcheck.video.preparing import rekeying
 left = int(sys.argv[2])
 def deadly(real):
     def call(*arguments, **named):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchcheck.config import Normalize
-from benchcheck.video.inspection import inspect
+from benchcheck.video.preparing.inspection import inspect
 from benchcheck.video.task import Task
 
 from .clips import KINDS, X265, Clip
@@ -143,7 +143,7 @@ def test_pictures_that_do_not_fit_in_memory(
     def full(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("benchcheck.video.inspection._looked_at", full)
+    monkeypatch.setattr("benchcheck.video.preparing.inspection._looked_at", full)
     assert inspect(task_of(clip("cfr.mp4")), 1, None, tmp_path)["status"] == "unsupported"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchcheck.video.decode import Video
+from benchcheck.video.decoding.decode import Video
 from benchcheck.video.grid import grid_times
 
 from .test_decode import SPEC

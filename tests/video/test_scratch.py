@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchcheck.errors import StudyError
-from benchcheck.video import scratch
-from benchcheck.video.scratch import clear_scratch, laid_out, scratch_folder
+from benchcheck.video.sources import scratch
+from benchcheck.video.sources.scratch import clear_scratch, laid_out, scratch_folder
 
 
 def test_a_scratch_file_lives_as_long_as_its_block(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_what_a_killed_owner_left_is_cleared_and_nothing_else(tmp_path: Path) -> None:
     code = (
-        "import sys, os, signal; from benchcheck.video.scratch import laid_out\n"
+        "import sys, os, signal; from benchcheck.video.sources.scratch import laid_out\n"
         "with laid_out([b'a'], sys.argv[1], 'a.mp4'): os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchcheck.video.seeks import SEEK_COST, Packets, Run, plan_runs, saves_time
+from benchcheck.video.decoding.seeks import SEEK_COST, Packets, Run, plan_runs, saves_time
 
 
 def stream(gops: int, size: int) -> Packets:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchcheck.config import Config, Frames, Model
 from benchcheck.errors import DamagedFileError, UsageError
 from benchcheck.inputs import Normalize
-from benchcheck.video.shards import (
+from benchcheck.video.shards.layout import (
     Manifest,
     Shard,
     counted,

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from benchcheck import console
 from benchcheck.cli.shards import _Bar
-from benchcheck.video.packing import ShardsProgress
+from benchcheck.video.shards.packing import ShardsProgress
 
 
 @pytest.mark.parametrize("terminal", [True, False])

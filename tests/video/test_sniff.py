@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchcheck.video.faults import CURES, VideoError
-from benchcheck.video.sniff import check_head, check_whole
+from benchcheck.video.sources.sniff import check_head, check_whole
 
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 HEADS = {

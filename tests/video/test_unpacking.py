@@ -21,10 +21,11 @@ from benchcheck.errors import DamagedFileError, StudyError
 from benchcheck.inputs import Normalize
 from benchcheck.study import Study
 from benchcheck.tars import Member, hash_of
-from benchcheck.video import shard_sets, unpacking
-from benchcheck.video.packing import ShardsProgress
+from benchcheck.video.shards.layout import sets as shard_sets
+from benchcheck.video.shards.layout import unpacking
+from benchcheck.video.shards.packing import ShardsProgress
+from benchcheck.video.shards.unpacking import unpack_frames
 from benchcheck.video.store import Outcome, last_outcomes, record
-from benchcheck.video.unpacking import unpack_frames
 from studies import Run
 
 from .shard_studies import (
@@ -391,7 +392,7 @@ def test_what_would_not_fit_is_refused_before(
         asked.append(folder)
         return shutil._ntuple_diskusage(10**6, 10**6, 11_000)  # type: ignore[attr-defined]
 
-    monkeypatch.setattr("benchcheck.video.unpacking.shutil.disk_usage", usage)
+    monkeypatch.setattr("benchcheck.video.shards.unpacking.shutil.disk_usage", usage)
     with pytest.raises(StudyError, match=r"the frames need \d+\.?\d* KB, and 11 KB are free\. Cure: free space"):
         unpack_frames(other, shards)
     assert asked == [other.root]
@@ -501,7 +502,7 @@ def test_shards_of_any_name_of_sets_come_back(study: Study, other: Study, tmp_pa
 UNPACK = """
 import sys
 from benchcheck.study import Study
-from benchcheck.video.unpacking import unpack_frames
+from benchcheck.video.shards.unpacking import unpack_frames
 unpack_frames(Study.open(sys.argv[1]), sys.argv[2])
 """
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchcheck.errors import StudyError
-from benchcheck.video import draw
 from benchcheck.video.crew import WORKER
+from benchcheck.video.making import draw
 from benchcheck.video.worker import serve
 
 SPEC = {"count": 4, "long_side": 64, "quality": 85, "threads": 1}

@@ -33,7 +33,7 @@ def frames_extract(
     from benchcheck.console import FramesBar, note, tell
     from benchcheck.run.shard import WHOLE, parse_shard
     from benchcheck.study import Study
-    from benchcheck.video.extract import plan_extraction
+    from benchcheck.video.making.extract import plan_extraction
 
     part = parse_shard(shard, os.environ) if shard else WHOLE
     opened, bar = Study.open(study), FramesBar()
@@ -62,7 +62,7 @@ def frames_check(
     from benchcheck.cli.certificate_table import certificate_lines, certificate_table
     from benchcheck.console import FramesBar, tell
     from benchcheck.study import Study
-    from benchcheck.video.certificate import certify
+    from benchcheck.video.proving.certificate import certify
 
     opened, bar = Study.open(study), FramesBar()
     try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from benchcheck.transfer.importing import Imported
+    from benchcheck.transfer.original.importing import Imported
 
 __all__ = ["import_pool"]
 
@@ -29,7 +29,7 @@ def import_pool(
 ) -> None:
     """Bring a package of the original layout into a study, and say where its verdicts differ from ours."""
     from benchcheck.console import tell, warn
-    from benchcheck.transfer.importing import import_pool as bring
+    from benchcheck.transfer.original.importing import import_pool as bring
 
     found = bring(package, study, frames=frames, steps=step or ())
     for shown in _shown(found):

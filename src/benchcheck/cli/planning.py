@@ -107,7 +107,7 @@ def status(study: StudyFolder) -> None:
     from benchcheck.run.plan import survey
     from benchcheck.run.waiting import reasons
     from benchcheck.study import Study
-    from benchcheck.video.certificate import certificate_line
+    from benchcheck.video.proving.certificate import certificate_line
 
     opened = Study.open(study)
     outdated(opened)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-    from benchcheck.transfer.moving import Moving
+    from benchcheck.transfer.far.moving import Moving
 
 __all__ = ["BytesBar", "download_command", "upload_command"]
 
@@ -33,7 +33,7 @@ def upload_command(
 ) -> None:
     """Send a file or folder, with a manifest of hashes; the same command continues where it stopped."""
     from benchcheck.console import note
-    from benchcheck.transfer.remote import upload
+    from benchcheck.transfer.far.remote import upload
 
     with BytesBar() as bar:
         moved = upload(what, to, private=private, overwrite=overwrite, workers=workers, told=bar)
@@ -55,7 +55,7 @@ def download_command(
 ) -> None:
     """Fetch a folder or file and verify it before it takes its place; the same command continues."""
     from benchcheck.console import warn
-    from benchcheck.transfer.incoming import download
+    from benchcheck.transfer.far.incoming import download
 
     with BytesBar() as bar:
         moved = download(source, to, overwrite=overwrite, unverified=unverified, workers=workers, told=bar)

@@ -9,7 +9,7 @@ from benchcheck.cli.frames import frames_app
 from benchcheck.cli.options import StudyFolder
 
 if TYPE_CHECKING:
-    from benchcheck.video.packing import ShardsProgress
+    from benchcheck.video.shards.packing import ShardsProgress
 
 __all__ = ["frames_pack", "frames_unpack"]
 
@@ -31,8 +31,8 @@ def frames_pack(
     """Pack frames into tar shards with a manifest; the same command goes on, and adds what came since."""
     from benchcheck.console import tell
     from benchcheck.study import Study
-    from benchcheck.video.packing import pack_frames
-    from benchcheck.video.shards import parse_size
+    from benchcheck.video.shards.layout import parse_size
+    from benchcheck.video.shards.packing import pack_frames
 
     size, bar = parse_size(shard_size), _Bar("pack")
     try:
@@ -54,7 +54,7 @@ def frames_unpack(
     """Verify shards of frames and unpack them; the same command goes on where it stopped."""
     from benchcheck.console import tell
     from benchcheck.study import Study
-    from benchcheck.video.unpacking import unpack_frames
+    from benchcheck.video.shards.unpacking import unpack_frames
 
     bar = _Bar("verify" if verify else "unpack")
     try:
@@ -75,7 +75,7 @@ class _Bar:
 
     def __call__(self, state: "ShardsProgress") -> None:
         """Move the bar."""
-        from benchcheck.video.shards import shown_size
+        from benchcheck.video.shards.layout import shown_size
 
         if not self.bars.console.is_terminal:
             return

@@ -7,7 +7,7 @@ import typer
 from benchcheck.cli.options import MAKING, StudyFolder, app
 
 if TYPE_CHECKING:
-    from benchcheck.video.prepared import ShownVideos
+    from benchcheck.video.preparing.prepared import ShownVideos
 
 __all__ = ["videos_app", "videos_list", "videos_prepare"]
 
@@ -29,7 +29,7 @@ def videos_prepare(
     from benchcheck.console import FramesBar, tell, warn
     from benchcheck.run.lock import run_lock
     from benchcheck.study import Study
-    from benchcheck.video.prepare import prepare_videos
+    from benchcheck.video.preparing.prepare import prepare_videos
 
     opened, bar = Study.open(study), FramesBar("videos")
     with run_lock(opened, warn=warn):
@@ -50,7 +50,7 @@ def videos_list(
     import json
 
     from benchcheck.study import Study
-    from benchcheck.video.prepared import list_videos
+    from benchcheck.video.preparing.prepared import list_videos
 
     shown = list_videos(Study.open(study))
     if as_json:
@@ -65,7 +65,7 @@ def _tell(shown: "ShownVideos") -> None:
 
     from benchcheck.console import columns, tell
     from benchcheck.video.faults import CURES
-    from benchcheck.video.prepared import NOT_TRIED
+    from benchcheck.video.preparing.prepared import NOT_TRIED
 
     table = columns("status", "videos")
     table.add_column("what helps", overflow="fold")

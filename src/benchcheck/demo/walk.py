@@ -26,7 +26,7 @@ from benchcheck.run.plan import survey
 from benchcheck.screen.steps import STEP_NUMBERS, Sight, Step
 from benchcheck.screen.verdicts import State
 from benchcheck.study import CONFIG_NAME, Study
-from benchcheck.video.extract import extract_frames
+from benchcheck.video.making.extract import extract_frames
 
 __all__ = ["Cell", "accuracy", "accuracy_table", "falls", "falls_table", "walk"]
 

@@ -20,7 +20,7 @@ from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.driver import StepSummary, step_warnings, summarize_all
 from benchcheck.run.plan import Survey, survey
 from benchcheck.study import Study
-from benchcheck.video.certificate import certificate_line
+from benchcheck.video.proving.certificate import certificate_line
 
 __all__ = ["Assembled", "assemble"]
 

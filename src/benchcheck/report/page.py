@@ -21,7 +21,7 @@ from benchcheck.report.noise import noise_found
 from benchcheck.report.notices import notices_of
 from benchcheck.report.tables import open_results, settings_of
 from benchcheck.study import Study
-from benchcheck.video.certificate import certificate_line
+from benchcheck.video.proving.certificate import certificate_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -30,7 +30,7 @@ from benchcheck.run.plan import Survey
 from benchcheck.screen.steps import LADDER, Step
 from benchcheck.screen.verdicts import Flags
 from benchcheck.study import Study
-from benchcheck.video.disk import bytes_of_set
+from benchcheck.video.making.disk import bytes_of_set
 
 __all__ = ["AT_WORK_S", "Assumed", "Going", "Outlook", "going", "outlook"]
 

@@ -157,7 +157,7 @@ def _unfinished(target: Path) -> Iterator[Path]:
 
 def _pack_frames(study: Study, target: Path) -> dict[str, Any]:
     """Pack the study's frames into the package; returns what its package.json says of them."""
-    from benchcheck.video.packing import pack_frames
+    from benchcheck.video.shards.packing import pack_frames
 
     pack_frames(study, target / SHARDS)
     manifest = read_json(target / SHARDS / "frames_manifest.json", "the manifest of the shards")

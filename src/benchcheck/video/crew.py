@@ -10,7 +10,7 @@ from benchcheck import pipes
 from benchcheck.errors import RunError, StudyError
 from benchcheck.pipes import Death
 from benchcheck.video.faults import VideoError
-from benchcheck.video.supply import Supply
+from benchcheck.video.sources.supply import Supply
 from benchcheck.video.task import Task
 
 __all__ = ["WORKER", "Worker", "how_it_died", "settled", "work_through"]

@@ -25,7 +25,7 @@ from benchcheck.pool.building.declared import bench_of
 from benchcheck.pool.items import VideoRef
 from benchcheck.study import Study
 from benchcheck.video.faults import READY, VideoError
-from benchcheck.video.sniff import HEAD_BYTES, Read, check_head, check_whole
+from benchcheck.video.sources.sniff import HEAD_BYTES, Read, check_head, check_whole
 
 __all__ = [
     "EXTENSIONS",

@@ -9,9 +9,9 @@ from benchcheck.config import Videos
 from benchcheck.pool.items import Item
 from benchcheck.study import Study
 from benchcheck.video.faults import VideoError
-from benchcheck.video.finding import Finder
 from benchcheck.video.frames import usable_key
 from benchcheck.video.grid import Window
+from benchcheck.video.sources.finding import Finder
 from benchcheck.video.store import Outcome, parse_video_key, videos_of
 from benchcheck.video.task import Task
 

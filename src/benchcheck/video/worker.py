@@ -16,9 +16,9 @@ from benchcheck.pipes import alarm, answer_on_pipes, send
 __all__ = ["JOBS", "main", "serve"]
 
 JOBS = {
-    "draw": "benchcheck.video.once",
-    "compare": "benchcheck.video.compare",
-    "prepare": "benchcheck.video.inspection",
+    "draw": "benchcheck.video.making.once",
+    "compare": "benchcheck.video.proving.compare",
+    "prepare": "benchcheck.video.preparing.inspection",
 }
 """What a worker can do: the `job` of its settings, and the module whose `begin(settings)` returns what it does with a
 task, from JSON values to JSON values."""

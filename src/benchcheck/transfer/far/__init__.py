@@ -1,0 +1,1 @@
+"""Folders far away: disks, buckets and hub datasets, each file verified."""

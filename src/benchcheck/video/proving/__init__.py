@@ -1,0 +1,1 @@
+"""The decode-parity certificate: a second decoder over a sample of the frames."""

@@ -1,0 +1,1 @@
+"""Frames as tar shards, out and in again (protocol 3)."""
