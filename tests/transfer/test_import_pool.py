@@ -461,7 +461,7 @@ def test_hostile_shards_are_named(package: Path, tmp_path: Path, run: Run) -> No
 
 KILLED = """
 import sys
-from benchcheck.transfer.original.layout import importing
+from benchcheck.transfer.original import importing
 importing._BATCH = 5
 importing.import_pool(sys.argv[1], sys.argv[2])
 """

@@ -19,7 +19,8 @@ from benchcheck.errors import StudyError, UsageError
 from benchcheck.inputs import Normalize
 from benchcheck.study import Study
 from benchcheck.tars import hash_of, members_of
-from benchcheck.video.shards.layout import packing, parse_manifest
+from benchcheck.video.shards import packing
+from benchcheck.video.shards.layout import parse_manifest
 from benchcheck.video.shards.packing import ShardsProgress, pack_frames, shards_folder
 from studies import Run
 

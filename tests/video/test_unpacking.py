@@ -21,8 +21,8 @@ from benchcheck.errors import DamagedFileError, StudyError
 from benchcheck.inputs import Normalize
 from benchcheck.study import Study
 from benchcheck.tars import Member, hash_of
-from benchcheck.video.shards.layout import sets as shard_sets
-from benchcheck.video.shards.layout import unpacking
+from benchcheck.video.shards import sets as shard_sets
+from benchcheck.video.shards import unpacking
 from benchcheck.video.shards.packing import ShardsProgress
 from benchcheck.video.shards.unpacking import unpack_frames
 from benchcheck.video.store import Outcome, last_outcomes, record
