@@ -25,10 +25,24 @@ from benchcheck.errors import StudyError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NO_LOCKS", "Rows", "append_rows", "publish", "read_rows", "rows_source", "unbroken", "writing"]
+__all__ = [
+    "LONGEST_ROW",
+    "NO_LOCKS",
+    "Rows",
+    "append_rows",
+    "file_list",
+    "name_in_duckdb",
+    "publish",
+    "read_rows",
+    "rows_source",
+    "sql_text",
+    "unbroken",
+    "write_whole",
+    "writing",
+]
 
 
-_LONGEST_ROW = 1 << 24
+LONGEST_ROW = 1 << 24
 """Bytes of a row; DuckDB sets aside twice as much a thread. A row of 26 options in 24 orders has about 30,000."""
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -162,13 +176,18 @@ def append_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
             if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
                 data = b"\n" + data
             try:
-                view = memoryview(data)
-                while view:
-                    view = view[file.write(view) or 0 :]
+                write_whole(file, data)
             except OSError:
                 with contextlib.suppress(OSError):
                     file.truncate(size)
                 raise
+
+
+def write_whole(file: IO[bytes], data: bytes) -> None:
+    """Write all bytes to an unbuffered file: on a disk that fills up, a single write takes a part and says nothing."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) or 0 :]
 
 
 def _lock(file: IO[bytes]) -> None:
@@ -188,21 +207,40 @@ class Rows:
     unreadable: int
 
 
+def file_list(files: Sequence[Path]) -> str:
+    """Return files as DuckDB's readers take them, a list in SQL; nothing where none of them holds a byte.
+
+    Raises:
+        StudyError: a file cannot be looked at.
+    """
+    # A name is a pattern to DuckDB, and a folder `a=b` a column, unless they are told apart.
+    names = [re.sub(r"([*?\[])", r"[\1]", name_in_duckdb(file)) for file in files if _size(file)]
+    return f"[{', '.join(map(sql_text, names))}]" if names else ""
+
+
+def name_in_duckdb(file: Path) -> str:
+    """Return what DuckDB's `filename` says of a file: of a name with `*`, `?` or `[` in it, all `..` are gone there."""
+    return str(file.parent.resolve() / file.name)
+
+
+def sql_text(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def rows_source(files: Sequence[Path], columns: Mapping[str, str]) -> str:
     """Return what stands behind `from` to read columns of JSON-lines files in DuckDB, in file order.
 
     `columns` maps names to DuckDB types. A line that is no JSON object gives a row of nulls.
     """
-    # A name is a pattern to DuckDB, and a folder `a=b` a column, unless they are told apart.
-    names = [re.sub(r"([*?\[])", r"[\1]", str(file.absolute())) for file in files if _size(file)]
-    if not names:
+    found = file_list(files)
+    if not found:
         nothing = ", ".join(f'null::{kind} as "{name}"' for name, kind in columns.items())
         return f"(select {nothing} limit 0)"
-    quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
     declared = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
     return (
-        f"read_json([{quoted}], format='newline_delimited', columns={{{declared}}}, ignore_errors=true, "
-        f"hive_partitioning=false, maximum_object_size={_LONGEST_ROW})"
+        f"read_json({found}, format='newline_delimited', columns={{{declared}}}, ignore_errors=true, "
+        f"hive_partitioning=false, maximum_object_size={LONGEST_ROW})"
     )
 
 

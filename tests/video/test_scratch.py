@@ -109,3 +109,17 @@ def test_the_systems_folder_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path))
     assert scratch_folder("") == str(tmp_path)
     assert scratch_folder("x") == os.path.abspath("x")
+
+
+def test_a_write_that_takes_a_part_is_no_whole_file(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys\n"
+        "from benchcheck.video.sources.scratch import laid_out\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
+        "with laid_out([bytes(50_000)], sys.argv[1], 'x.mp4'):\n"
+        "    print('laid out')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert "laid out" not in done.stdout
+    assert "the file would grow over the size limit" in done.stderr
+    assert os.listdir(tmp_path) == []

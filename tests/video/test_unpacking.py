@@ -21,6 +21,7 @@ from benchcheck.errors import DamagedFileError, StudyError
 from benchcheck.inputs import Normalize
 from benchcheck.study import Study
 from benchcheck.tars import Member, hash_of
+from benchcheck.video.frames import Drawn, publish_frames
 from benchcheck.video.shards import sets as shard_sets
 from benchcheck.video.shards import unpacking
 from benchcheck.video.shards.packing import ShardsProgress
@@ -419,6 +420,24 @@ def test_a_full_disk_leaves_nothing_half(
     monkeypatch.setattr(unpacking, "_written", real)
     assert unpack_frames(other, shards).made == 8
     assert contents(other.frames) == contents(study.frames)
+
+
+def test_a_write_that_takes_a_part_makes_no_cut_picture(other: Study, study: Study, tmp_path: Path) -> None:
+    """A disk that fills up, or a size limit, takes the first part of a write without an error."""
+    large = item("large.mp4", number=40)
+    for one in (study, other):
+        one.write_pool([large])
+    frames = study.config.frames
+    about = {"count": COUNT, "long_side": frames.long_side, "quality": frames.quality, "normalized": None}
+    publish_frames(study.frames, large.frames_key, [Drawn(0.0, False, False, bytes(50_000))] * COUNT, about)
+    folder = packed(study, tmp_path / "large")
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000)); {UNPACK}"
+    done = subprocess.run(
+        [sys.executable, "-c", limited, str(other.root), str(folder)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "the file would grow over the size limit" in done.stderr
+    assert os.listdir(other.frames) == []
 
 
 @pytest.mark.parametrize("where", ["open", "read"])

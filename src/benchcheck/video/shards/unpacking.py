@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from benchcheck.errors import DamagedFileError, StudyError
-from benchcheck.files import writing
+from benchcheck.files import write_whole, writing
 from benchcheck.study import FRAMES_FILE, Study
 from benchcheck.video.folders import in_progress, moved
 from benchcheck.video.frames import clean_leftovers, read_folder
@@ -321,7 +321,8 @@ def _written(path: str, content: IO[bytes]) -> int:
     with open(path, "wb", buffering=0) as file:
         size = 0
         while block := content.read(_BLOCK):
-            size += file.write(block)
+            write_whole(file, block)
+            size += len(block)
     return size
 
 

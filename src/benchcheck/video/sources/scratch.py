@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from benchcheck.files import writing
+from benchcheck.files import write_whole, writing
 
 __all__ = ["clear_scratch", "laid_out", "scratch_folder"]
 
@@ -40,7 +40,7 @@ def laid_out(blocks: Iterable[bytes], folder: str, name: str) -> Iterator[str]:
         with file:
             for block in blocks:
                 with writing(path):
-                    file.write(block)
+                    write_whole(file, block)
             yield str(path)
     finally:
         path.unlink(missing_ok=True)
