@@ -1,5 +1,6 @@
 """Packages of results that were damaged on the way, or that somebody made up: one line, and no row is written."""
 
+import gzip
 import io
 import json
 import subprocess
@@ -65,6 +66,18 @@ def test_a_flipped_bit_is_found_with_and_without_the_file_beside(
     refused(file, r"sha256 differs from that in pool_returns_.*\.sha256\. Cure: get both files again")
     file.with_name(file.name + ".sha256").unlink()
     refused(file, r"pool_returns_.*(no tar file|cut off|damaged|is not|not readable)")
+
+
+@pytest.mark.parametrize("said", [b'"returns_version":', b'"bytes":', b'"files":', b'"protocol_sha256":'])
+def test_a_flipped_bit_of_the_list_is_damage_and_no_other_version(
+    file: Path, refused: Callable[..., None], said: bytes
+) -> None:
+    """Stored without packing, so that the bit is that of a number or a name, and gzip's checksum alone knows."""
+    data = bytearray(gzip.compress(gzip.decompress(file.read_bytes()), 0))
+    data[data.index(said) + len(said) + 1] ^= 8
+    file.write_bytes(data)
+    file.with_name(file.name + ".sha256").unlink()
+    refused(file, r"pool_returns_.*no tar file, cut off or damaged: CRC check failed")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.999])
