@@ -294,6 +294,39 @@ def test_several_packages_are_all_checked_before_the_first_row(home: Study, ther
     assert first.steps[0].new == 6
 
 
+def test_packages_that_contradict_each_other_are_found_before_the_first_row(
+    home: Study, there: Study, tmp_path: Path
+) -> None:
+    there.append(1, "a", None, [answer(there, ITEMS[0]), answer(there, ITEMS[1])])
+    other = twin(home, tmp_path / "other")
+    other.append(1, "a", None, [answer(other, ITEMS[0]), answer(other, ITEMS[1], n_right=4), answer(other, ITEMS[2])])
+    files = [packed(there, tmp_path / "x"), packed(other, tmp_path / "y")]
+    said = r"y.*: items have other answers than in this study, or in a package before it \(step 1: 1\), such as a_1: "
+    with pytest.raises(UsageError, match=said + "right in 0 of 4, margin -1 here; right in 4 of 4, margin -1 there"):
+        merge_returns(home, files)
+    assert rows(home) == {step: [] for step in LADDER}
+    first, second = merge_returns(home, files, keep="theirs")
+    assert (first.steps[0].new, second.steps[0].new, second.steps[0].conflicts) == (2, 2, 1)
+    assert [row["n_right"] for row in rows(home)[1] if row["item_id"] == "a_1"] == [0, 4]
+    merge_returns(home, files)
+    assert len(rows(home)[1]) == 4
+
+
+def test_a_path_with_a_pattern_and_dots_in_it_loses_no_row(home: Study, there: Study, tmp_path: Path) -> None:
+    """DuckDB takes `..` out of the names of files that it finds by a pattern."""
+    run_study(there, "scripted", pilot=3)
+    with there.step_files(1)[0].open("a") as file:
+        file.write('{"torn\n')
+    odd = tmp_path / "a [1] place"
+    odd.mkdir()
+    there.root.rename(odd / "there")
+    made = pack_returns(Study.open(odd / ".." / odd.name / "there"), tmp_path / "x")
+    assert made.left_out == 1
+    (merged,) = merge_returns(Study.open(home.root / ".." / home.root.name), [made.file])
+    assert merged.steps[0].new == 6
+    assert len(rows(home)[1]) == 6
+
+
 def test_a_pool_that_grew_takes_what_was_made_before(home: Study, there: Study, tmp_path: Path) -> None:
     run_study(there, "scripted", pilot=3)
     home.write_pool([*ITEMS, make_item(99)])

@@ -11,7 +11,7 @@ import numpy as np
 from benchcheck import __version__
 from benchcheck.config import Config, step_key
 from benchcheck.errors import InputError, StudyError
-from benchcheck.files import rows_source
+from benchcheck.files import rows_source, sql_text
 from benchcheck.pool.building.declared import bench_of
 from benchcheck.pool.reading.paths import located
 from benchcheck.report.views import VERDICTS, VIEWS, wide_query
@@ -104,7 +104,8 @@ def fill(study: Study, state: Survey, warnings: Sequence[tuple[int, str]], path:
             for name, query in VIEWS.items():
                 db.sql(f"create or replace view {name} as {query}")
             db.sql(
-                f"copy ({wide_query(study.config.steps)}) to '{_quoted(parquet)}' (format parquet, compression zstd)"
+                f"copy ({wide_query(study.config.steps)}) to {sql_text(str(parquet))} "
+                "(format parquet, compression zstd)"
             )
     except (duckdb.IOException, duckdb.TransactionException) as reason:
         raise StudyError(f"{path.parent}: cannot be read or written: {reason}") from reason
@@ -283,11 +284,6 @@ def _load(db: "duckdb.DuckDBPyConnection", name: str, table: "pa.Table") -> None
     db.unregister("incoming")
 
 
-def _quoted(path: Path) -> str:
-    """A path inside SQL quotes."""
-    return str(path).replace("'", "''")
-
-
 def _parquet(path: Path) -> str:
     """What stands behind `from` to read a parquet file."""
-    return f"read_parquet('{_quoted(path)}')"
+    return f"read_parquet({sql_text(str(path))})"

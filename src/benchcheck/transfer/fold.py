@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchcheck.config import step_key
 from benchcheck.errors import DamagedFileError, InputError
+from benchcheck.files import name_in_duckdb
 from benchcheck.run.reread import Again
 from benchcheck.screen.steps import Step
 from benchcheck.study import ANSWER_COLUMNS, Study
@@ -86,9 +87,13 @@ class Folding:
         self.db.sql(f"create temp table files{self.mark} (filename varchar, name varchar, stem varchar)")
         for name, path in named:
             stem = name.rpartition("/")[2].removesuffix(".jsonl")
-            self.db.execute(f"insert into files{self.mark} values (?, ?, ?)", [str(path.absolute()), name, stem])
+            self.db.execute(f"insert into files{self.mark} values (?, ?, ?)", [name_in_duckdb(path), name, stem])
         self._refuse_malformed(source)
         self._refuse_strangers(source)
+
+    def is_of(self, other: "Folding") -> bool:
+        """Whether both are of the same step and kind of rows."""
+        return (self.step, self.again) == (other.step, other.again)
 
     def _query(self, query: str) -> str:
         """Put this package's tables in place of `theirs`, `files` and `added`."""
@@ -156,14 +161,24 @@ class Folding:
                     "study whose pool was packaged"
                 )
 
-    def decide(self, keep: str) -> Folded:
-        """Compare with the study's rows; nothing is written yet. `keep` settles conflicts: ours, theirs, or neither."""
+    def decide(self, keep: str, earlier: "Sequence[Folding]" = ()) -> Folded:
+        """Compare with the study's rows; nothing is written yet.
+
+        Args:
+            keep: settles conflicts: ours, theirs, or neither.
+            earlier: packages whose rows of this step will be the study's by then, decided already.
+        """
         self.db.sql(f"create or replace temp table ours as {_rows_query(self.study.step_files(self.step.number))}")
         self.db.execute(
             "delete from ours o where step_key is distinct from ? or not exists "
             "(from pool p where p.item_id = o.item_id and p.item_digest = o.item_digest)",
             [self.key],
         )
+        for one in earlier:
+            self.db.sql(
+                "insert into ours select t.* replace (t.n + (select coalesce(max(n), 0) from ours) as n) "
+                f"from theirs{one.mark} t semi join added{one.mark} using (n)"
+            )
         numbered = "select *, row_number() over (partition by item_id, id order by n) as copy from"
         self.db.sql(
             self._query(

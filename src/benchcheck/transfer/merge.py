@@ -63,7 +63,8 @@ def merge_returns(
         note: hears what is worth knowing and no reason to refuse.
 
     Raises:
-        UsageError: no such file, a run is at work on the study, or answers that contradict those of the study.
+        UsageError: no such file, a run is at work on the study, or answers that contradict those of the study or of
+            a package before theirs.
         InputError: a package of another protocol or pool; the line names the field or the items.
         DamagedFileError: a package that is not what was packed.
         StudyError: there is no pool, or the disk is full; the same call completes what was begun.
@@ -74,7 +75,10 @@ def merge_returns(
         arrivals = [_receive(study, Path(source), staging / str(number), note) for number, source in enumerate(sources)]
         with tables(study, staging) as db:
             foldings = [_taken(db, study, arrival) for arrival in arrivals]
-            return [_merge(study, *pair, keep) for pair in zip(arrivals, foldings, strict=True)]
+            pairs = list(zip(arrivals, foldings, strict=True))
+            if not keep:
+                _refuse_conflicts(pairs)
+            return [_merge(study, *pair, keep) for pair in pairs]
 
 
 def _receive(study: Study, source: Path, folder: Path, note: Callable[[str], None]) -> Arrival:
@@ -123,7 +127,6 @@ def _taken(db: "duckdb.DuckDBPyConnection", study: Study, arrival: Arrival) -> l
 def _merge(study: Study, arrival: Arrival, foldings: Sequence[Folding], keep: str) -> Merged:
     """Fold one package: decide for every step first, then write."""
     decided = [(folding, folding.decide(keep)) for folding in foldings]
-    _refuse_conflicts(arrival, [folded for _, folded in decided], keep)
     for folding, folded in decided:
         if folded.new:
             folding.write()
@@ -132,15 +135,19 @@ def _merge(study: Study, arrival: Arrival, foldings: Sequence[Folding], keep: st
     return Merged(arrival.source, steps, rereads, _add_costs(study, arrival), _keep_logs(study, arrival))
 
 
-def _refuse_conflicts(arrival: Arrival, steps: Sequence[Folded], keep: str) -> None:
-    """Refuse answers that contradict those of the study, unless somebody said which stay."""
-    found = [folded for folded in steps if folded.conflicts]
-    if found and not keep:
-        counts = ", ".join(f"step {folded.step}: {folded.conflicts:,}" for folded in found)
-        raise UsageError(
-            f"{arrival.source}: items have other answers than in this study ({counts}), such as {found[0].example}. "
-            "Cure: --keep ours or --keep theirs"
-        )
+def _refuse_conflicts(pairs: Sequence[tuple[Arrival, Sequence[Folding]]]) -> None:
+    """Refuse answers that contradict those of the study, or of a package before theirs, before any row is written."""
+    earlier: list[Folding] = []
+    for arrival, foldings in pairs:
+        decided = [folding.decide("", [one for one in earlier if one.is_of(folding)]) for folding in foldings]
+        if found := [folded for folded in decided if folded.conflicts]:
+            counts = ", ".join(f"step {folded.step}: {folded.conflicts:,}" for folded in found)
+            before = ", or in a package before it" if earlier else ""
+            raise UsageError(
+                f"{arrival.source}: items have other answers than in this study{before} ({counts}), such as "
+                f"{found[0].example}. Cure: --keep ours or --keep theirs"
+            )
+        earlier += foldings
 
 
 def _add_costs(study: Study, arrival: Arrival) -> int:

@@ -9,7 +9,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,17 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from benchcheck.config import step_key
 from benchcheck.errors import StudyError
-from benchcheck.files import writing
+from benchcheck.files import LONGEST_ROW, file_list, name_in_duckdb, sql_text, writing
 from benchcheck.screen.steps import Step
 from benchcheck.study import Study
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["LONGEST_ROW", "Snapshot", "current_rows", "lines_source", "snapshot", "tables"]
+__all__ = ["Snapshot", "current_rows", "lines_source", "snapshot", "tables"]
 
-LONGEST_ROW = 1 << 24
-"""Bytes of a row, as `files` has it."""
 _BLOCK = 1 << 20
 _MEMORY = "1GB"
 """What DuckDB holds before it writes to the disk."""
@@ -62,9 +59,8 @@ def snapshot(path: Path, name: str) -> Snapshot:
     """
     try:
         with path.open("rb") as file:
-            with contextlib.suppress(
-                OSError
-            ):  # a file system that cannot lock; a writer's half line is left out anyway
+            # A file system may have no locks; a writer's half line is left out anyway.
+            with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_SH)
             size = _whole(file.fileno(), os.fstat(file.fileno()).st_size)
             with contextlib.suppress(OSError):
@@ -105,7 +101,7 @@ def tables(study: Study, scratch: Path) -> "Iterator[duckdb.DuckDBPyConnection]"
     with duckdb.connect() as db:
         try:
             db.sql(f"set memory_limit = '{_MEMORY}'")
-            db.sql(f"set temp_directory = '{_quoted(str(scratch.absolute()))}'")
+            db.sql(f"set temp_directory = {sql_text(str(scratch.absolute()))}")
             db.sql("set threads = 2")
             items = study.item_table(["item_id", "item_digest", "bench"])
             db.register("given", items)
@@ -117,20 +113,17 @@ def tables(study: Study, scratch: Path) -> "Iterator[duckdb.DuckDBPyConnection]"
 
 
 def lines_source(files: Sequence[Path]) -> str:
-    """Return what stands behind `from` to read lines in DuckDB in file order: `json` (null: no JSON), `filename`."""
-    names = [re.sub(r"([*?\[])", r"[\1]", str(file.absolute())) for file in files if file.stat().st_size]
-    if not names:
+    """Return what stands behind `from` to read lines in DuckDB in file order: `json` (null: no JSON), `filename`.
+
+    The latter is `files.name_in_duckdb`.
+    """
+    found = file_list(files)
+    if not found:
         return "(select null::json as json, null::varchar as filename limit 0)"
-    quoted = ", ".join(f"'{_quoted(name)}'" for name in names)
     return (
-        f"read_ndjson_objects([{quoted}], ignore_errors=true, filename=true, hive_partitioning=false, "
+        f"read_ndjson_objects({found}, ignore_errors=true, filename=true, hive_partitioning=false, "
         f"maximum_object_size={LONGEST_ROW})"
     )
-
-
-def _quoted(text: str) -> str:
-    """A text inside a SQL literal."""
-    return text.replace("'", "''")
 
 
 def current_rows(
@@ -163,7 +156,7 @@ def current_rows(
     found = []
     for number, (path, name) in enumerate(files):
         whole = snapshot(path, name)
-        if str(path.absolute()) in odd:
+        if name_in_duckdb(path) in odd:
             copy = scratch / f"{step.number}-{number}-{len(name)}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
             whole = _filtered(study, whole, key, copy)
         found.append(whole)

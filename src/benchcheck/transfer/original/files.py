@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from benchcheck.errors import DamagedFileError, InputError
+from benchcheck.files import LONGEST_ROW
 
-__all__ = ["LONGEST_LINE", "Original", "find_original", "inside", "lines_of"]
+__all__ = ["Original", "find_original", "inside", "lines_of"]
 
-LONGEST_LINE = 1 << 24
-"""Bytes of a row, as everywhere (files.py)."""
 _MOST_BRACKETS = 100_000
 """More than any row has: 26 options in 24 orders have about 1,300."""
 _STEP_FILE = re.compile(r"([A-Za-z0-9][\w-]{0,63})(\.p\d+)?\.jsonl", re.ASCII)
@@ -119,11 +118,11 @@ def lines_of(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise DamagedFileError(f"{path}: no plain file: not imported")
             number = 0
-            while line := file.readline(LONGEST_LINE):
+            while line := file.readline(LONGEST_ROW):
                 number += 1
-                whole = line.endswith(b"\n") or len(line) < LONGEST_LINE
+                whole = line.endswith(b"\n") or len(line) < LONGEST_ROW
                 while not whole:  # the rest of a line that is longer than any row
-                    rest = file.readline(LONGEST_LINE)
+                    rest = file.readline(LONGEST_ROW)
                     whole, line = rest.endswith(b"\n") or not rest, b"x"
                 if line.strip():
                     yield number, _row(line)
