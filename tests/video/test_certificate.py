@@ -2,6 +2,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import zipfile
@@ -19,8 +20,10 @@ from benchcheck.video import crew
 from benchcheck.video.frames import frame_name
 from benchcheck.video.making.extract import extract_frames
 from benchcheck.video.proving import certificate, second
+from benchcheck.video.proving import compare as compare_module
 from benchcheck.video.proving.certificate import certificate_line, certify
 from benchcheck.video.proving.compare import compare
+from benchcheck.video.sources.media import Media
 from benchcheck.video.wanted import tasks_of, wanted_sets
 
 from .clips import Clip
@@ -84,9 +87,9 @@ def test_the_certificate_of_real_clips(study: Study) -> None:
     table = certify(study, workers=2)
     assert table == json.loads(study.certificate_file.read_text())
     assert table["counts"] == {
-        "agreeing": 4, "differing": 0, "not_decoded": 0, "source_missing": 0, "source_changed": 0,
+        "agreeing": 4, "differing": 0, "not_decoded": 0, "not_recorded": 0, "source_missing": 0, "source_changed": 0,
     }  # fmt: skip
-    assert table["rule"] == {"sample": 50, "seed": 42, "of": 4, "drawn": 4}
+    assert table["rule"] == {"sample": 50, "seed": 42, "of": 4, "drawn": 4, "ready": 4}
     assert table["frames"] == {"timed": 128, "compared": 128, "flagged_damaged": 0}
     assert table["psnr_db"]["least"] > 40
     assert table["mean_difference"]["most"] < 2
@@ -212,6 +215,119 @@ def test_a_certificate_is_stale_when_sets_changed_or_came(study: Study, clip: Ca
     for content in (b"", b"[1]", b'{"counts": 3}', b"\xff\x00", b"[" * 100_000):
         study.certificate_file.write_bytes(content)
         assert "not readable as a certificate. Cure" in certificate_line(study)
+
+
+def test_sets_that_no_item_needs_make_no_certificate_stale(study: Study, clip: Callable[[str], Path]) -> None:
+    made(study, clip("cfr.mp4"), clip("gop.mp4"))
+    study.write_pool([item("cfr.mp4")])
+    assert certify(study, workers=1)["rule"]["of"] == 1
+    assert "stale" not in certificate_line(study)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sets": {"a\0b": "0"}},
+        {"sets": {"\ud800": "0"}},
+        {"rule": {"of": 1, "drawn": 1, "ready": "x"}},
+        {"rule": {"of": 1, "drawn": 1}},
+        {"counts": {"agreeing": 1, "differing": None}},
+    ],
+)
+def test_a_hostile_certificate_is_one_line(
+    study: Study, clip: Callable[[str], Path], change: dict[str, object]
+) -> None:
+    made(study, clip("one.mp4"))
+    study.certificate_file.parent.mkdir(parents=True, exist_ok=True)
+    study.certificate_file.write_text(json.dumps(certify(study, workers=1) | change))
+    assert "stale: 1 of" in certificate_line(study) or "not readable as a certificate" in certificate_line(study)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "told"),
+    [
+        ({"source": None, "decoder": None, "imported": "no frames.json"}, "not_recorded", "came without"),
+        ({"source": None}, "not_recorded", "no source"),
+        ({"source": {"sha256": 7}}, "not_recorded", "no source"),
+        ({"span": None}, "not_recorded", "no span"),
+        ({"span": [0, float("nan")]}, "not_recorded", "no span"),
+        ({"span": [2, 1]}, "not_recorded", "no span"),
+        ({"span": ["0", "1"]}, "not_recorded", "no span"),
+        ({"duration": float("inf")}, "not_recorded", "no duration"),
+        ({"duration": True}, "not_recorded", "no duration"),
+        ({"size": [10**6, 10**6]}, "not_recorded", "no size"),
+        ({"size": 3}, "not_recorded", "no size"),
+        ({"quality": 0}, "not_recorded", "no quality"),
+        ({"decoder": "PyAV"}, "not_recorded", "no decoder"),
+        ({"normalized": "x"}, "not_recorded", "no normalized"),
+        ({"normalized": {"crf": 1}}, "not_recorded", r"no source\.original"),
+        ({"normalized": {"crf": 1}, "source": {"sha256": "", "original": "../../x"}}, "not_recorded", "original"),
+        ({"normalized": {"crf": 1}, "source": {"sha256": "", "original": "0" * 64}}, "source_missing", "no whole"),
+    ],
+)  # fmt: skip
+def test_frames_whose_making_is_not_recorded_are_counted_apart(
+    study: Study, clip: Callable[[str], Path], changes: dict[str, object], status: str, told: str
+) -> None:
+    made(study, clip("one.mp4"))
+    folder = folder_of(study, "one.mp4")
+    rewritten(folder, pictures_of(folder), **changes)
+    [task] = tasks_of(study, wanted_sets(study))[0]
+    [found] = compare(task, study.frames, study.normalized)
+    assert found.status == status
+    assert re.search(told, found.reason)
+
+
+def test_imported_frames_are_said_to_be_not_recorded(study: Study, clip: Callable[[str], Path]) -> None:
+    made(study, clip("one.mp4"), clip("cfr.mp4"))
+    folder = folder_of(study, "one.mp4")
+    table = json.loads((folder / "frames.json").read_text())
+    for name in ("size", "distinct", "duration", "span", "normalized"):
+        del table[name]
+    table |= {"source": None, "decoder": None, "times": "unknown", "imported": "no frames.json in the package"}
+    table["frames"] = [frame | {"pts": -1.0} for frame in table["frames"]]
+    (folder / "frames.json").write_text(json.dumps(table))
+    done = RUN.invoke(app, ["frames", "check", str(study.root), "--workers", "1"])
+    assert done.exit_code == 0, done.output
+    assert "nobody wrote down how they were made" in done.stdout
+    assert json.loads(study.certificate_file.read_text())["counts"]["not_recorded"] == 1
+    assert "1 agree with a second decoder, 0 differ, 1 could not be compared" in certificate_line(study)
+
+
+@pytest.mark.parametrize("pts", [float("nan"), float("inf"), -float("inf"), 10**400])
+def test_times_that_are_none_do_not_agree(study: Study, clip: Callable[[str], Path], pts: float) -> None:
+    made(study, clip("one.mp4"))
+    folder = folder_of(study, "one.mp4")
+    frames = [frame | {"pts": pts} for frame in json.loads((folder / "frames.json").read_text())["frames"]]
+    rewritten(folder, pictures_of(folder), frames=frames)
+    [task] = tasks_of(study, wanted_sets(study))[0]
+    [found] = compare(task, study.frames, study.normalized)
+    assert (found.status, "not what benchcheck writes" in found.reason) == ("differs", True)
+
+
+def test_a_picture_that_goes_away_meanwhile_is_one_set(
+    study: Study, clip: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(study, clip("one.mp4"), clip("cfr.mp4"))
+    real = compare_module.digest_of
+
+    def gone(pictures: Iterator[bytes]) -> str:
+        (folder_of(study, "one.mp4") / "frame_9.jpg").unlink(missing_ok=True)
+        return real(pictures)
+
+    monkeypatch.setattr(compare_module, "digest_of", gone)
+    found = [one for task in tasks_of(study, wanted_sets(study))[0] for one in compare(task, study.frames, Path())]
+    assert sorted(one.status for one in found) == ["agrees", "differs"]
+    assert ["went away" in one.reason for one in found if one.status == "differs"] == [True]
+
+
+def test_an_archive_that_is_cut_while_it_is_read_ends(
+    study: Study, clip: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = clip("one.mp4").read_bytes()
+    (tmp_path / "all.tar").write_bytes(b"x" * 100 + data)
+    media = Media(str(tmp_path / "all.tar"), "one.mp4", "", len(data), (100, 10**12))
+    with compare_module._cut_out(media, media.span or (0, 0), str(tmp_path)) as path:
+        assert Path(path).read_bytes() == data
 
 
 def test_a_member_of_an_archive_is_compared(study: Study, clip: Callable[[str], Path]) -> None:

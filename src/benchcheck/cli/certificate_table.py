@@ -12,6 +12,7 @@ _MEANS = {
     "agreeing": "agree in times and pictures",
     "differing": "differ",
     "not_decoded": "not decoded by the second decoder",
+    "not_recorded": "nobody wrote down how they were made",
     "source_missing": "their video is not here",
     "source_changed": "their video has other bytes now",
 }

@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 FRAMES_VERSION = 1
+_LONGEST_S = 1e9
+"""Seconds: no video has 30 years."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,9 @@ def well_formed(table: Any) -> bool:
         return False
     kinds = {"pts": (float, int), "duplicate": (bool,), "damaged": (bool,), "bytes": (int,)}
     return all(
-        isinstance(frame, dict) and all(type(frame.get(name)) in kind for name, kind in kinds.items())
+        isinstance(frame, dict)
+        and all(type(frame.get(name)) in kind for name, kind in kinds.items())
+        and abs(frame["pts"]) < _LONGEST_S  # NaN is not, and would be found near to anything
         for frame in frames
     )
 

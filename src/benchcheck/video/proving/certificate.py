@@ -16,10 +16,11 @@ from typing import Any
 from benchcheck import __version__
 from benchcheck.errors import StudyError, UsageError
 from benchcheck.files import publish
+from benchcheck.pipes import cores
 from benchcheck.study import FRAMES_FILE, Study
 from benchcheck.video.crew import settled
 from benchcheck.video.faults import VideoError
-from benchcheck.video.making.extract import LIMIT_S, FramesProgress, cores
+from benchcheck.video.making.extract import LIMIT_S, FramesProgress
 from benchcheck.video.proving.compare import LIMITS, Compared
 from benchcheck.video.proving.second import second_versions
 from benchcheck.video.wanted import WantedSet, tasks_of, wanted_sets
@@ -31,6 +32,7 @@ _COUNTS = {
     "agrees": "agreeing",
     "differs": "differing",
     "not_decoded": "not_decoded",
+    "not_recorded": "not_recorded",
     "source_missing": "source_missing",
     "source_changed": "source_changed",
 }
@@ -66,9 +68,11 @@ def certify(
     if not there:
         raise StudyError(f"{study.frames}: no set of frames is ready. Cure: benchcheck frames extract {study.root}")
     chosen = [there[key] for key in _drawn(sorted(there), sample, seed)]
+    # Before they are looked at: a set that is made again meanwhile makes the certificate stale.
+    marks = {each.frames_key: _mark(study, each.frames_key) for each in chosen}
     tally = _tally(study, chosen, workers, limit_s, progress)
-    rule = {"sample": sample, "seed": seed, "of": len(there), "drawn": len(chosen)}
-    certificate = tally.certificate(rule, second) | {"sets": _marks(study, [each.frames_key for each in chosen])}
+    rule = {"sample": sample, "seed": seed, "of": len(there), "drawn": len(chosen), "ready": len(ready)}
+    certificate = tally.certificate(rule, second) | {"sets": marks}
     with publish(study.certificate_file) as path:
         path.write_text(json.dumps(certificate, indent=1) + "\n", encoding="utf-8")
     return certificate
@@ -196,16 +200,11 @@ def _quantiles(values: Sequence[float], names: Sequence[str]) -> dict[str, float
     return {name: round(float(value), 6) for name, value in zip(names, found, strict=True)}
 
 
-def _marks(study: Study, keys: Sequence[str]) -> dict[str, str]:
-    """What frames.json of each set was, so that a set which was made again later is told."""
-    return {key: _mark(study, key) for key in keys}
-
-
 def _mark(study: Study, frames_key: str) -> str:
-    """16 hex digits over a set's frames.json; empty where there is none."""
+    """16 hex digits over a set's frames.json, by which a set that was made again is told; empty where there is none."""
     try:
         return hashlib.sha256((study.frames / frames_key / FRAMES_FILE).read_bytes()).hexdigest()[:16]
-    except OSError:
+    except (OSError, ValueError):  # a name that no file can have
         return ""
 
 
@@ -220,16 +219,16 @@ def certificate_line(study: Study) -> str:
             f"{counts['agreeing']:,} agree with a second decoder, {counts['differing']:,} differ"
         )
         others = rule["drawn"] - counts["agreeing"] - counts["differing"]
+        stale = _stale(study, marks, rule["ready"])
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return f"{path}: not readable as a certificate. Cure: benchcheck frames check {study.root}"
-    stale = _stale(study, marks, rule["of"])
     return line + (f", {others:,} could not be compared" if others else "") + (f"; stale: {stale}" if stale else "")
 
 
 def _stale(study: Study, marks: Mapping[str, str], then: int) -> str:
-    """Why a certificate no longer speaks of the frames that are there; empty where it does."""
+    """Why a certificate no longer speaks of the frames that are there, `then` so many sets; empty where it does."""
     looked_at = sorted(marks)[:_LOOKED_AT]
     changed = sum(_mark(study, key) != marks[key] for key in looked_at)
     if changed:

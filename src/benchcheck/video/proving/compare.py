@@ -1,5 +1,6 @@
 """One video's sets of frames against the second decoder: times, pictures, neighbours. What a worker does per task."""
 
+import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,7 @@ from benchcheck.video.faults import VideoError
 from benchcheck.video.frames import digest_of, frame_name, read_folder
 from benchcheck.video.grid import grid_times
 from benchcheck.video.preparing.normalized import normalized_media
+from benchcheck.video.proving.recorded import unrecorded
 from benchcheck.video.proving.second import Luma, Second, stored_luma
 from benchcheck.video.sources.media import Media, reachable
 from benchcheck.video.sources.scratch import laid_out, scratch_folder
@@ -40,7 +42,8 @@ class Compared:
 
     frames_key: str
     status: str
-    """`agrees`, `differs`, `not_decoded` (by the second decoder), `source_missing` or `source_changed`."""
+    """`agrees`, `differs`, `not_decoded` (by the second decoder), `not_recorded` (how it was made), `source_missing` or
+    `source_changed`."""
     reason: str = ""
     digest: str = ""
     """SHA-256 over the set's JPEG files as they are now."""
@@ -85,20 +88,30 @@ def compare(task: Task, folder: Path, normalized: Path) -> list[Compared]:
         table = read_folder(folder / key)
         if isinstance(table, str):
             done.append(Compared(key, "differs", table))
+        elif why := unrecorded(table):
+            done.append(Compared(key, "not_recorded", why))
+        elif (digest := _digest(folder / key, table)) is None:
+            done.append(Compared(key, "differs", f"{folder / key}: its files went away, or cannot be read"))
         else:
-            found = Compared(key, "agrees", digest=_digest(folder / key, table), decoder=table["decoder"])
+            found = Compared(key, "agrees", digest=digest, decoder=table["decoder"])
             sets.append(_Set(table, folder / key, found))
-    if sets:
-        _against_source(task, sets, normalized)
+    forms = {json.dumps(each.table.get("normalized"), sort_keys=True) for each in sets}
+    for form in sorted(forms):
+        of_form = [each for each in sets if json.dumps(each.table.get("normalized"), sort_keys=True) == form]
+        _against_source(task, of_form, normalized)
     return done + [each.found for each in sets]
 
 
-def _digest(folder: Path, table: Mapping[str, Any]) -> str:
-    return digest_of((folder / frame_name(index)).read_bytes() for index in range(len(table["frames"])))
+def _digest(folder: Path, table: Mapping[str, Any]) -> str | None:
+    """SHA-256 over a set's JPEG files; None where one cannot be read."""
+    try:
+        return digest_of((folder / frame_name(index)).read_bytes() for index in range(len(table["frames"])))
+    except OSError:
+        return None
 
 
 def _against_source(task: Task, sets: list[_Set], normalized: Path) -> None:
-    """Find the file that the sets were made from, and compare."""
+    """Find the file that the sets, all of one form, were made from, and compare."""
     for each in sets:
         if each.table.get("sha256", each.found.digest) != each.found.digest:
             each.differs("the JPEG files are not those that were written: their SHA-256 is another")
@@ -141,7 +154,8 @@ def _media(task: Task, table: Mapping[str, Any], normalized: Path, stack: ExitSt
     """The file that frames were made from: the video, or its normalised form."""
     if form := table.get("normalized"):
         return normalized_media(normalized, table["source"]["original"], form)
-    return stack.enter_context(reachable(task))
+    # Of one place its file is compared, whatever it is; of several the one that has these bytes.
+    return stack.enter_context(reachable(task, table["source"]["sha256"] if task.others else ""))
 
 
 def _cut_out(media: Media, span: tuple[int, int], scratch: str) -> AbstractContextManager[str]:
@@ -150,8 +164,10 @@ def _cut_out(media: Media, span: tuple[int, int], scratch: str) -> AbstractConte
     def blocks() -> Iterable[bytes]:
         with open(media.path, "rb") as file:
             file.seek(span[0])
-            while left := span[1] - file.tell():
-                yield file.read(min(left, _BLOCK))
+            left = span[1] - span[0]
+            while left and (block := file.read(min(left, _BLOCK))):
+                left -= len(block)
+                yield block
 
     return laid_out(blocks(), scratch_folder(scratch), media.name)
 
@@ -167,7 +183,7 @@ def _compare_times(second: Second, sets: Iterable[_Set]) -> None:
             each.indices.append(index)
             off = abs(second.times[index] - frame["pts"])
             each.found.pts.append(round(off, 6))
-            if off > limit:
+            if not off <= limit:
                 each.differs(
                     f"grid frame {frame['index']}: frames.json says {frame['pts']:.6f} s, OpenCV shows at "
                     f"{float(moment):.6f} s its frame of {second.times[index]:.6f} s"
