@@ -201,6 +201,26 @@ def test_a_damaged_set_is_left_out_and_told(study: Study, tmp_path: Path, harm: 
     assert pack_frames(study, tmp_path / "out", shard_bytes=SMALL).sets == 10
 
 
+@pytest.mark.parametrize("harm", ["picture", "gone"])
+def test_a_set_that_is_damaged_later_stays_whole_in_its_shard(study: Study, tmp_path: Path, harm: str) -> None:
+    """The shard may be the only good copy that is left."""
+    out = packed(study, tmp_path / "out")
+    before = visible(out)
+    path = study.frames / KEYS[3] / "frame_1.jpg"
+    if harm == "gone":
+        path.unlink()
+    else:
+        data = bytearray(path.read_bytes())
+        data[700] ^= 1
+        path.write_bytes(data)
+    for _ in range(2):
+        summary = pack_frames(study, out, shard_bytes=SMALL)
+        assert (summary.written, summary.sets, summary.damaged) == (0, 10, {})
+        assert list(summary.kept) == [KEYS[3]]
+        assert "damaged here and whole in the shards: 1 set" in summary.lines()[-1]
+        assert visible(out) == before
+
+
 def test_nothing_to_pack_is_told(study: Study, tmp_path: Path) -> None:
     shutil.rmtree(study.frames)
     with pytest.raises(StudyError, match=r"no frames to pack: not made yet: 10 sets\. Cure: benchcheck frames extract"):

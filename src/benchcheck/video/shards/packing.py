@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,6 +75,8 @@ class PackSummary:
     """Sets that items need and that are not there."""
     damaged: dict[str, str] = field(default_factory=dict)
     """Sets that are there and not whole, and why; they are left out."""
+    kept: dict[str, str] = field(default_factory=dict)
+    """Those of them that a shard holds, from when they were whole."""
     seconds: float = 0.0
 
     def lines(self) -> list[str]:
@@ -89,7 +92,17 @@ class PackSummary:
             what = f"damaged and left out: {counted(len(self.damaged), 'set')}"
             first = next(iter(self.damaged.values()))
             lines.append(f"{what}, such as {first}. Cure: remove their folders, then benchcheck frames extract")
+        if self.kept:
+            what = f"damaged here and whole in the shards: {counted(len(self.kept), 'set')}"
+            first = next(iter(self.kept.values()))
+            lines.append(f"{what}, such as {first}. Cure: remove their folders, then benchcheck frames unpack --from this folder")
         return lines
+
+    def leave_out(self, found: "_DamagedSetError", sets: dict[str, WholeSet], missing: set[str]) -> None:
+        """Go on without a set."""
+        del sets[found.key]
+        missing.add(found.key)
+        self.damaged[found.key] = str(found)
 
 
 class _DamagedSetError(Exception):
@@ -135,6 +148,8 @@ def pack_frames(
     sets, missing = _whole_sets(study, everything, summary)
     with _alone(target):
         refuse_strange(study, target, {*sets, *missing})
+        for found in _damaged_since(study, target, sets):
+            summary.leave_out(found, sets, missing)
         while True:
             plan = plan_shards(target, sets, shard_bytes)
             if not plan:
@@ -146,9 +161,7 @@ def pack_frames(
                 shards = _write(study, plan, sets, summary, progress)
                 break
             except _DamagedSetError as found:  # what was written before it stays, and packing goes on without it
-                del sets[found.key]
-                missing.add(found.key)
-                summary.damaged[found.key] = str(found)
+                summary.leave_out(found, sets, missing)
         _finish(study, shards, {key for shard in plan for key in shard.keys}, missing, summary)
     summary.seconds = time.monotonic() - begun
     return summary
@@ -177,6 +190,23 @@ def _whole_sets(study: Study, everything: bool, summary: PackSummary) -> tuple[d
             others.append((key, table))
     refuse_other_spec(study, others)
     return found, set(wanted) - set(found)
+
+
+def _damaged_since(study: Study, target: Path, sets: Mapping[str, WholeSet]) -> list[_DamagedSetError]:
+    """Return the sets that a shard holds and whose pictures were damaged since: the shard must not lose them.
+
+    Raises:
+        StudyError: a set changed meanwhile.
+    """
+    found = []
+    for row in read_record(target):
+        for key, stamp in row.stamps.items():
+            if key in sets and sets[key].stamp != stamp:
+                try:
+                    deque(_members(study.frames, [key], lambda _: None), maxlen=0)
+                except _DamagedSetError as fault:
+                    found.append(fault)
+    return found
 
 
 def _looked_at(folder: Path, count: int) -> WholeSet | str:
@@ -335,6 +365,7 @@ def _finish(study: Study, shards: Sequence[Shard], packed: Set[str], missing: Se
     """Publish the manifest, which means done, then remove shards that it does not list."""
     summary.sets, summary.videos = len(packed), len({video_of(key) for key in packed})
     summary.shards, summary.bytes = len(shards), sum(shard.bytes for shard in shards)
+    summary.kept = {key: why for key, why in summary.damaged.items() if key in packed}
     summary.damaged = {key: why for key, why in summary.damaged.items() if key not in packed}
     summary.missing = len(missing - packed - set(summary.damaged))
     table = {"benchcheck": __version__, **Manifest(tuple(shards), summary.videos, spec_of(study.config)).table()}
