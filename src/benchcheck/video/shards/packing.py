@@ -95,7 +95,7 @@ class PackSummary:
         if self.kept:
             what = f"damaged here and whole in the shards: {counted(len(self.kept), 'set')}"
             first = next(iter(self.kept.values()))
-            lines.append(f"{what}, such as {first}. Cure: remove their folders, then benchcheck frames unpack --from this folder")
+            lines.append(f"{what}, such as {first}. Cure: remove their folders, then unpack these shards")
         return lines
 
     def leave_out(self, found: "_DamagedSetError", sets: dict[str, WholeSet], missing: set[str]) -> None:
