@@ -7,9 +7,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from benchcheck import __main__ as start
 from benchcheck import __version__, cli
@@ -53,6 +56,35 @@ def test_help_keeps_words_in_square_brackets(run: Run, monkeypatch: pytest.Monke
     _, out, _ = run("screen", "--help")
     assert "[default: 8001]" in out
     assert "KEY=VALUE" in out
+    for path, command in all_commands(get_command(cli.app)):
+        shown = " ".join(run(*path, "--help")[1].split())
+        for parameter in command.params:
+            said = getattr(parameter, "help", None) or ""
+            assert " ".join(said.split()).replace("\\[", "[") in shown, (path, said)
+
+
+def all_commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command that is no group, with the words that call it."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from all_commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+@pytest.mark.parametrize(
+    ("wrong", "command"),
+    [
+        (("frames", "unpack", "study"), "benchcheck frames unpack"),
+        (("frames", "chek"), "benchcheck frames"),
+        (("upload", "x"), "benchcheck upload"),
+        (("videos", "prepare", "study", "--norm"), "benchcheck videos prepare"),
+    ],
+)
+def test_wrong_use_names_the_help_that_says_more(run: Run, wrong: tuple[str, ...], command: str) -> None:
+    code, out, err = run(*wrong)
+    assert (code, out) == (2, "")
+    assert err.endswith(f" See {command} --help\n")
 
 
 def test_init_writes_the_protocols_models_and_never_overwrites(run: Run, tmp_path: Path) -> None:
@@ -272,7 +304,12 @@ def test_wrong_use_is_exit_code_2(run: Run, study: Path, arguments: tuple[str, .
 
 @pytest.mark.parametrize(
     ("group", "names"),
-    [("pool", ["add", "build", "check"]), ("frames", ["extract", "check", "pack", "unpack"]), ("controls", ["make"])],
+    [
+        ("pool", ["add", "build", "check"]),
+        ("videos", ["prepare", "list"]),
+        ("frames", ["extract", "check", "pack", "unpack"]),
+        ("controls", ["make"]),
+    ],
 )
 def test_a_group_of_commands_alone_shows_them(run: Run, group: str, names: list[str]) -> None:
     """In the order in which a study meets them; it is wrong use all the same."""

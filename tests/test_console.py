@@ -99,6 +99,20 @@ def test_what_is_waited_for_is_a_line_now_and_then_without_a_terminal(
     assert capsys.readouterr().err == "first\nthird\n"
 
 
+def test_what_has_no_parts_to_count_shows_that_it_goes_on(
+    terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with console.busy("merging"):
+        console.note("worth knowing")
+    assert "merging 0:00:00" in terminal.getvalue()
+    assert "worth knowing\n" in terminal.getvalue()
+    quiet = io.StringIO()
+    monkeypatch.setattr(console, "_err", Console(file=quiet, width=120))
+    with console.busy("merging"):
+        pass
+    assert quiet.getvalue() == ""
+
+
 def test_a_bar_that_an_error_left_standing_is_taken_away(terminal: io.StringIO) -> None:
     bars = console.Bars()
     bars.step_begins(LADDER[2], 5, 2, 0)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchcheck import console
 from benchcheck.backends.checkpoint import downloaded, local_revision
 from benchcheck.config import Config, Places, Videos, parse
 from benchcheck.errors import ConfigError, InputError, ModelRefusedError, UsageError
@@ -109,6 +110,23 @@ def test_a_file_where_a_folder_is_wanted(name: str, tmp_path: Path, run: Run, mo
     code, shown, _ = run("places", str(study.root))
     assert code == 0
     assert [line.split()[1:3] for line in shown.splitlines() if line.startswith(name)] == [["a", "file"]]
+
+
+def test_places_below_the_current_folder_are_short_in_a_terminal(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole path has no room in 80 columns, and is what another program wants."""
+    study = make_study(tmp_path / "study")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCHCHECK_MODELS", "/elsewhere")
+
+    def paths() -> dict[str, str]:
+        return {line.split()[0]: line.split()[-1] for line in run("places", study.root)[1].splitlines()}
+
+    assert paths()["frames"] == f"{tmp_path}/study/frames/pool_frames"
+    monkeypatch.setattr(console, "terminal_width", lambda: 80)
+    assert (paths()["frames"], paths()["data"]) == ("study/frames/pool_frames", "study")
+    assert paths()["models"] == "/elsewhere"
 
 
 def test_places_as_json(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console, RenderableType
@@ -12,9 +13,11 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    SpinnerColumn,
     Task,
     TaskID,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
@@ -22,7 +25,7 @@ from rich.text import Text
 
 from benchcheck.pool.building.declared import newer_files
 from benchcheck.pool.building.summary import PoolSummary
-from benchcheck.report.notices import embedded_notice
+from benchcheck.report.notices import IMPORTED_NOTICE, embedded_notice
 from benchcheck.report.tables import STATE_NAMES
 from benchcheck.run.accounting import costs
 from benchcheck.run.driver import StepSummary, step_warnings
@@ -39,6 +42,7 @@ from benchcheck.video.preparing.prepare import PrepareProgress
 __all__ = [
     "Bars",
     "FramesBar",
+    "busy",
     "columns",
     "doubts",
     "ending",
@@ -178,6 +182,15 @@ def progress_bar() -> Progress:
         console=_err,
         transient=True,
     )
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Show in a terminal that something goes on, and for how long, where nobody counts its parts."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as sign:
+        sign.add_task(what, total=None)
+        yield
 
 
 def _unless_it_waits(column: ProgressColumn) -> ProgressColumn:
@@ -320,7 +333,8 @@ def _whole(study: Study, state: Survey) -> dict[str, int]:
 
 def doubts(study: Study, state: Survey, steps: Sequence[StepSummary]) -> list[str]:
     """What a reader should distrust, one line each."""
-    return [line for summary in steps for line in doubts_of(summary)] + waits(study, state)
+    imported = [IMPORTED_NOTICE] if study.import_differences.exists() else []
+    return [line for summary in steps for line in doubts_of(summary)] + waits(study, state) + imported
 
 
 def waits(study: Study, state: Survey) -> list[str]:

@@ -164,6 +164,10 @@ def test_reasons_add_up_to_what_waits(tmp_path: Path) -> None:
     assert found["a status of another version"].cure == ""
     assert "frames extract" in found[NOT_TRIED].cure
     assert found[NOT_TRIED].benches[-1] == "b"
+    study.package_file.write_text("{}", encoding="utf-8")
+    packaged = {reason.status: reason.cure for reason in reasons(study, state)}
+    assert "frames unpack" in packaged.pop(NOT_TRIED)
+    assert packaged == {status: reason.cure for status, reason in found.items() if status != NOT_TRIED}
     give_frames(study, items)
     assert reasons(study, survey(study)) == []
 

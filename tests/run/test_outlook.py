@@ -160,8 +160,8 @@ def test_an_estimate_of_frames_that_are_not_there(tmp_path: Path, told: Callable
 def test_status_before_the_first_run_has_no_basis(study: Study, told: Callable[..., str]) -> None:
     text = told("status", str(study.root))
     assert (
-        "left: about 108 items over all steps (120 at most), no basis yet (no run at work, so as for one worker)"
-        in text
+        "left: about 108 items over all steps, with those that wait (120 at most), no basis yet "
+        "(no run at work, so as for one worker)" in text
     )
     assert "prompts/s" not in text
 

@@ -19,6 +19,8 @@ from benchcheck.settings import ENVIRONMENT
 from benchcheck.study import Study
 from benchcheck.tars import hash_of
 from benchcheck.transfer import package as module
+from benchcheck.transfer.far.incoming import download
+from benchcheck.transfer.far.remote import upload
 from benchcheck.transfer.package import arrived, make_package
 from benchcheck.transfer.provenance import code_version, pool_facts, read_json
 from studies import Run, framed_study, give_frames, make_item, make_items, make_study, row_of, rows_on_disk
@@ -298,6 +300,20 @@ def test_the_launcher_passes_flags_and_variables_on(tmp_path: Path) -> None:
     subprocess.run(["bash", "-n", odd / "run.sh"], check=True)
 
 
+def test_a_package_that_was_sent_runs_without_its_bits_and_wherever_cd_looks(tmp_path: Path) -> None:
+    """No store keeps the right to execute; CDPATH would lead to another folder of the package's name."""
+    study = framed_study(tmp_path / "a", ITEMS)
+    upload(make_package(study, tmp_path / "pkg", steps=[1]).folder, f"{tmp_path / 'far'}")
+    download(f"{tmp_path / 'far'}", tmp_path / "there" / "pkg")
+    environment = {"PATH": "/usr/bin:/bin", "PY": sys.executable, "CDPATH": f"{tmp_path}:."}
+    command = ["bash", "pkg/run.sh", "--engine", "scripted"]
+    done = subprocess.run(command, env=environment, cwd=tmp_path / "there", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert rows_on_disk(Study.open(tmp_path / "there" / "pkg"), 1) != []
+    assert rows_on_disk(Study.open(tmp_path / "pkg"), 1) == []
+    assert "\nbash run.sh --engine vllm " in (tmp_path / "there" / "pkg" / "README.md").read_text()
+
+
 def test_the_launcher_goes_step_by_step_where_earlier_ones_are_not_its_own(tmp_path: Path) -> None:
     study = framed_study(tmp_path / "a", ITEMS)
     run_study(study, "scripted", pilot=4)
@@ -317,8 +333,11 @@ def test_the_command_says_what_was_made(run: Run, tmp_path: Path) -> None:
     study = framed_study(tmp_path / "a", ITEMS)
     study.append(1, "a", None, [row_of(study, ITEMS[0]), row_of(study, ITEMS[1], step_key="x")])
     code, out, err = run("package", study.root, tmp_path / "pkg", "--steps", "1,3")
-    assert (code, out) == (0, f"{tmp_path}/pkg: 17 items, steps 1, 3, 1 rows, no frames. See its README.md\n")
-    assert err == "1 lines stay here: torn, of an earlier protocol, or of items that were edited since\n"
+    assert (code, out) == (0, f"{tmp_path}/pkg: 17 items for steps 1,3; rows: 1; shards of frames: none\n")
+    assert err.splitlines() == [
+        "1 lines stay here: torn, of an earlier protocol, or of items that were edited since",
+        f"Its README.md has the commands; `benchcheck merge {study.root} FILE` takes what comes back",
+    ]
     code, _, err = run("package", study.root, tmp_path / "other", "--steps", "1-3")
     assert code == 2
     assert "--steps 1-3: not numbers with commas between them" in err
@@ -328,7 +347,7 @@ def test_frames_travel_in_it_as_shards(run: Run, tmp_path: Path) -> None:
     study = framed_study(tmp_path / "a", ITEMS)
     code, out, _ = run("package", study.root, tmp_path / "pkg", "--frames")
     assert code == 0
-    assert "1 shards of frames" in out
+    assert "shards of frames: 1" in out
     there = Study.open(tmp_path / "pkg")
     assert run("frames", "unpack", there.root, "--from", there.root / "frames" / "shards")[0] == 0
     assert there.frames_ready() == study.frames_ready()

@@ -90,8 +90,8 @@ def test_videos_get_their_content_as_id_and_nothing_else_changes(with_clips: Stu
     ]
     assert summary.lines() == [
         "3 of 3 videos are prepared (3 looked at now)",
-        "3 videos got their id by content, 0 sets of frames too",
-        "2 video keys share 1 files by content, 1 of them across benchmarks",
+        "3 videos got their id by content",
+        "2 videos are 1 file by content, 1 of them across benchmarks",
     ]
 
 
@@ -256,7 +256,7 @@ def test_the_commands(with_clips: Study, run: Run) -> None:
     assert code == 0
     assert [line.split() for line in out.splitlines()[:2]] == [["status", "videos", "what", "helps"], ["prepared", "3"]]
     assert ["h264", "8-bit", "2"] in [line.split() for line in out.splitlines()]
-    assert "2 video keys share 1 files by content" in out
+    assert "2 videos are 1 file by content" in out
     assert "may be one film: other::::twin.mp4 and b::::c.webm" in out
     code, out, _ = run("videos", "list", with_clips.root, "--json")
     told = json.loads(out)

@@ -69,7 +69,9 @@ def main() -> None:
         what = reason.format_message().rstrip(".")
         if not what:  # a group of commands without one of them: its help was printed
             sys.exit(2)
-        _fail(f"{what}{'' if what.endswith('?') else '.'} See benchcheck --help, or --help of the command", 2)
+        context = getattr(reason, "ctx", None)
+        command = context.command_path if context else "benchcheck"
+        _fail(f"{what}{'' if what.endswith('?') else '.'} See {command} --help", 2)
     except KeyboardInterrupt:
         code = 130
     except (OSError, RuntimeError) as reason:

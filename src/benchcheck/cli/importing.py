@@ -28,10 +28,11 @@ def import_pool(
     ] = None,
 ) -> None:
     """Bring a package of the original layout into a study, and say where its verdicts differ from ours."""
-    from benchcheck.console import tell, warn
+    from benchcheck.console import busy, tell, warn
     from benchcheck.transfer.original.importing import import_pool as bring
 
-    found = bring(package, study, frames=frames, steps=step or ())
+    with busy("importing"):
+        found = bring(package, study, frames=frames, steps=step or ())
     for shown in _shown(found):
         tell(shown)
     for text in _doubts(found):

@@ -21,7 +21,7 @@ def places(
     from rich.markup import escape
 
     from benchcheck.cli.planning import size_text
-    from benchcheck.console import columns, tell
+    from benchcheck.console import columns, tell, terminal_width
     from benchcheck.places import VARIABLES, look
     from benchcheck.study import Study
 
@@ -46,6 +46,15 @@ def places(
     for name in ("decided by", "path"):
         table.add_column(name, overflow="fold")
     for place, seen in looked:
-        path = escape(os.path.abspath(place.path).encode("utf-8", "replace").decode())
-        table.add_row(place.name, seen.state, size_text(seen.free), place.by, path)
+        path = os.path.abspath(place.path)
+        shown = escape((_from_here(path) if terminal_width() else path).encode("utf-8", "replace").decode())
+        table.add_row(place.name, seen.state, size_text(seen.free), place.by, shown)
     tell(table)
+
+
+def _from_here(path: str) -> str:
+    """A path below the current folder without that folder: a terminal has 80 columns."""
+    import os
+
+    here = os.path.join(os.getcwd(), "")
+    return path.removeprefix(here)

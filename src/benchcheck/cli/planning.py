@@ -198,7 +198,7 @@ def _rest(found: "Going") -> Iterator[str]:
     many = f"{found.workers} worker{'s' if found.workers > 1 else ''} at work"
     who = many if found.workers else "no run at work, so as for one worker"
     known = f"about {span(found.seconds)}" if found.seconds else "no basis yet"
-    yield f"left: about {left:,.0f} items over all steps ({at_most:,} at most), {known} ({who})"
+    yield f"left: about {left:,.0f} items over all steps, with those that wait ({at_most:,} at most), {known} ({who})"
     yield "Basis: each step's own items a second of a worker; the share that each step was seen to keep, 80 % before."
     if found.without and found.seconds:
         yield f"Not in it, since nothing of them was measured yet: steps {', '.join(map(str, found.without))}"

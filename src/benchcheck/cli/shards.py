@@ -11,7 +11,7 @@ from benchcheck.cli.options import StudyFolder
 if TYPE_CHECKING:
     from benchcheck.video.shards.packing import ShardsProgress
 
-__all__ = ["frames_pack", "frames_unpack"]
+__all__ = ["ShardsBar", "frames_pack", "frames_unpack"]
 
 _MB = 10**6
 
@@ -34,7 +34,7 @@ def frames_pack(
     from benchcheck.video.shards.layout import parse_size
     from benchcheck.video.shards.packing import pack_frames
 
-    size, bar = parse_size(shard_size), _Bar("pack")
+    size, bar = parse_size(shard_size), ShardsBar("pack")
     try:
         summary = pack_frames(Study.open(study), to, shard_bytes=size, everything=everything, progress=bar)
     finally:
@@ -56,7 +56,7 @@ def frames_unpack(
     from benchcheck.study import Study
     from benchcheck.video.shards.unpacking import unpack_frames
 
-    bar = _Bar("verify" if verify else "unpack")
+    bar = ShardsBar("verify" if verify else "unpack")
     try:
         summary = unpack_frames(Study.open(study), source, verify_only=verify, progress=bar)
     finally:
@@ -65,7 +65,7 @@ def frames_unpack(
         tell(line)
 
 
-class _Bar:
+class ShardsBar:
     """Hears of packing or unpacking and draws its bar, in MB, where there is a terminal."""
 
     def __init__(self, name: str) -> None:

@@ -1,6 +1,7 @@
 """Commands that carry a study to another machine, and its results home: package, pack, merge."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,28 +46,28 @@ def package(
     ] = True,
 ) -> None:
     """Make a folder that runs steps of a study on a machine that has only it and the frames."""
+    from benchcheck.cli.shards import ShardsBar
     from benchcheck.console import note, tell
     from benchcheck.study import Study
     from benchcheck.transfer.package import make_package
 
     if steps and not re.fullmatch(r"[0-9]{1,3}(,[0-9]{1,3})*", steps):
         raise UsageError(f"--steps {steps}: not numbers with commas between them, such as 1,2,3")
-    made = make_package(
-        Study.open(study),
-        folder,
-        steps=[int(step) for step in steps.split(",") if step],
-        frames=frames,
-        answers=answers,
-    )
+    opened, chosen, bar = Study.open(study), [int(step) for step in steps.split(",") if step], ShardsBar("pack")
+    try:
+        made = make_package(opened, folder, steps=chosen, frames=frames, answers=answers, progress=bar)
+    finally:
+        bar.close()
     facts = made.facts
     if made.left_out:
         note(f"{made.left_out:,} lines stay here: torn, of an earlier protocol, or of items that were edited since")
     if facts["model_folders"]:
         note(f"models that are folders here, and must be there, too: {', '.join(facts['model_folders'])}")
     rows = sum(facts["answers"].values())
-    shards = f"{facts['frames']['shards']:,} shards of frames" if facts["frames"] else "no frames"
-    numbers = ", ".join(map(str, facts["steps"]))
-    tell(f"{folder}: {facts['pool']['items']:,} items, steps {numbers}, {rows:,} rows, {shards}. See its README.md")
+    shards = f"{facts['frames']['shards']:,}" if facts["frames"] else "none"
+    numbers = ",".join(map(str, facts["steps"]))
+    tell(f"{folder}: {facts['pool']['items']:,} items for steps {numbers}; rows: {rows:,}; shards of frames: {shards}")
+    note(f"Its README.md has the commands; `benchcheck merge {shlex.quote(str(study))} FILE` takes what comes back")
 
 
 @app.command(rich_help_panel=CARRYING)
@@ -77,16 +78,18 @@ def pack(
     ] = None,
 ) -> None:
     """Make one file of a study's rows and logs, for the machine that the study came from."""
-    from benchcheck.console import note, tell
+    from benchcheck.console import busy, note, tell
     from benchcheck.study import Study
     from benchcheck.transfer.pack import pack_returns
 
-    made = pack_returns(Study.open(study), to)
+    with busy("packing"):
+        made = pack_returns(Study.open(study), to)
     if made.left_out:
         note(f"{made.left_out:,} lines stay here: torn, of an earlier protocol, or of items that were edited since")
     for step, rows in made.rows.items():
         tell(f"step {step}: {rows:,} rows")
     tell(f"{made.file} ({made.file.stat().st_size:,} bytes), {made.file.name}.sha256")
+    note("Where the study came from: benchcheck merge STUDY FILE")
 
 
 @app.command(rich_help_panel=CARRYING)
@@ -100,13 +103,15 @@ def merge(
     ] = "",
 ) -> None:
     """Fold results that came home into the study; all is checked before the first row is written."""
-    from benchcheck.console import note
+    from benchcheck.console import busy, note
     from benchcheck.run.plan import survey
     from benchcheck.study import Study
     from benchcheck.transfer.merge import merge_returns
 
     opened = Study.open(study)
-    for merged in merge_returns(opened, files, keep=keep, note=note):
+    with busy("checking and folding"):
+        found = merge_returns(opened, files, keep=keep, note=note)
+    for merged in found:
         _tell(merged, keep)
     print_totals(opened, survey(opened))
 

@@ -21,7 +21,7 @@ _PAIRS = 10
 def videos_prepare(
     study: StudyFolder,
     normalize: Annotated[
-        bool, typer.Option("--normalize", help="Also write each as H.264 in MP4, as [normalize] in the config says.")
+        bool, typer.Option("--normalize", help=r"Also write each as H.264 in MP4, as \[normalize] in the config says.")
     ] = False,
     workers: Annotated[int, typer.Option(min=0, max=256, metavar="N", help="Worker processes; 0 is one per core.")] = 0,
 ) -> None:
@@ -82,7 +82,7 @@ def _tell(shown: "ShownVideos") -> None:
         tell(table)
     groups, pairs = shown.duplicates(), shown.alike()
     if groups:
-        tell(f"{sum(map(len, groups)):,} video keys share {len(groups):,} files by content")
+        tell(f"{sum(map(len, groups)):,} videos are {len(groups):,} file{'s' if len(groups) > 1 else ''} by content")
     for one, other in pairs[:_PAIRS]:
         tell(f"may be one film: {' '.join(one.key.split())} and {' '.join(other.key.split())}")
     if len(pairs) > _PAIRS:

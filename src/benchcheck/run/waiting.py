@@ -1,7 +1,7 @@
 """Why items wait: what became of the videos of those that are alive and have no frames."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ _OURS = {
     NOT_TRIED: "no frames were made yet: benchcheck frames extract",
     ELSEWHERE: "frames were made once and are not here: unpack them, set POOL_FRAMES_DIR, or extract again",
 }
+_PACKED = "no frames were unpacked yet: benchcheck frames unpack --from the package's frames/shards, or where they are"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,14 @@ class Reason:
     benches: tuple[str, ...]
     example: str
     """The first of their video keys where one is known, else of their frames keys."""
+    packaged: bool = False
+    """Whether the study came as a package: its frames are unpacked, and no video is there to make them from."""
 
     @property
     def cure(self) -> str:
         """What helps; nothing where another version gave the status."""
+        if self.packaged and self.status == NOT_TRIED:
+            return _PACKED
         return _OURS.get(self.status) or CURES.get(self.status, "")
 
 
@@ -56,7 +61,8 @@ def reasons(study: Study, state: Survey) -> list[Reason]:
     groups: dict[str, list[int]] = {}
     for place in np.flatnonzero(waiting).tolist():
         groups.setdefault(_status(last.get(state.pool.frames_key[place])), []).append(place)
-    found = [_reason(status, places, state, last.get) for status, places in groups.items()]
+    packaged = study.package_file.exists()
+    found = [replace(_reason(*group, state, last.get), packaged=packaged) for group in groups.items()]
     return sorted(found, key=lambda reason: (-reason.items, reason.status))
 
 

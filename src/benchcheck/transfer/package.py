@@ -4,11 +4,11 @@ import datetime as dt
 import json
 import shutil
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchcheck.config import Config, parse, read_toml
 from benchcheck.errors import ConfigError, StudyError, UsageError
@@ -22,6 +22,9 @@ from benchcheck.transfer.packaged import SHARDS, config_text, launcher_text, rea
 from benchcheck.transfer.protocol import differences, protocol_hash, protocol_table, rule_differences, rule_of
 from benchcheck.transfer.provenance import code_version, pool_facts, read_json
 from benchcheck.transfer.rows import Snapshot, current_rows, tables
+
+if TYPE_CHECKING:
+    from benchcheck.video.shards.packing import ShardsProgress
 
 __all__ = ["PACKAGE_VERSION", "Packaged", "arrived", "make_package"]
 
@@ -44,7 +47,13 @@ class Packaged:
 
 
 def make_package(
-    study: Study, folder: str | Path, *, steps: Sequence[int] = (), frames: bool = False, answers: bool = True
+    study: Study,
+    folder: str | Path,
+    *,
+    steps: Sequence[int] = (),
+    frames: bool = False,
+    answers: bool = True,
+    progress: "Callable[[ShardsProgress], None] | None" = None,
 ) -> Packaged:
     """Make a folder that runs steps of this study elsewhere; whole when its package.json is there, which comes last.
 
@@ -55,6 +64,7 @@ def make_package(
         frames: whether the frames travel in it, as tar shards.
         answers: whether the rows that the study has travel, too. Steps ask only items that earlier steps left alive,
             so that without them only the first step has anything to ask there.
+        progress: hears of the frames that are packed.
 
     Raises:
         UsageError: the folder holds something else, or the study has no such step.
@@ -64,7 +74,7 @@ def make_package(
     numbers = steps_of(study.config, chosen)
     texts, config = _config_files(study, numbers)
     with _unfinished(target) as scratch:
-        shards = _pack_frames(study, target) if frames else None
+        shards = _pack_frames(study, target, progress) if frames else None
         pool = pool_facts(study)
         kept = _rows(study, numbers, scratch) if answers else []
         facts: dict[str, Any] = {
@@ -155,11 +165,11 @@ def _unfinished(target: Path) -> Iterator[Path]:
         mark.unlink()
 
 
-def _pack_frames(study: Study, target: Path) -> dict[str, Any]:
+def _pack_frames(study: Study, target: Path, progress: "Callable[[ShardsProgress], None] | None") -> dict[str, Any]:
     """Pack the study's frames into the package; returns what its package.json says of them."""
     from benchcheck.video.shards.packing import pack_frames
 
-    pack_frames(study, target / SHARDS)
+    pack_frames(study, target / SHARDS, progress=progress)
     manifest = read_json(target / SHARDS / "frames_manifest.json", "the manifest of the shards")
     return {"folder": SHARDS, "n_videos": manifest["n_videos"], "shards": len(manifest["shards"])}
 

@@ -97,9 +97,8 @@ class PrepareSummary:
             if count > len(self.examples[status]):
                 lines.append(f"  and {count - len(self.examples[status])} more; all are in logs/manifest.jsonl")
         if self.rekeyed.videos or self.rekeyed.moved:
-            lines.append(
-                f"{self.rekeyed.videos} videos got their id by content, {self.rekeyed.moved} sets of frames too"
-            )
+            moved = f"; {self.rekeyed.moved} sets of frames moved to it" if self.rekeyed.moved else ""
+            lines.append(f"{self.rekeyed.videos} videos got their id by content{moved}")
         if self.rekeyed.left:
             lines.append(
                 f"{len(self.rekeyed.left)} sets of frames keep their old key, such as {self.rekeyed.left[0]}: damaged, "
@@ -114,7 +113,9 @@ class PrepareSummary:
             return []
         keys = sum(map(len, groups))
         across = sum(len({bench for video in group for bench in video.benches}) > 1 for group in groups)
-        return [f"{keys} video keys share {len(groups)} files by content, {across} of them across benchmarks"]
+        between = f", {across} of them across benchmarks" if across else ""
+        files = f"{len(groups)} file{'s' if len(groups) > 1 else ''}"
+        return [f"{keys} videos are {files} by content{between}"]
 
 
 def prepare_videos(
