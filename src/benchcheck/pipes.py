@@ -14,7 +14,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, TextIO
 
-__all__ = ["Death", "Worker", "alarm", "answer_on_pipes", "send", "unhurried"]
+__all__ = ["Death", "Worker", "alarm", "answer_on_pipes", "cores", "send", "unhurried"]
+
+
+def cores() -> int:
+    """Return how many cores this process may use: so many workers keep busy."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Death:

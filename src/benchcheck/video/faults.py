@@ -11,6 +11,7 @@ READY = "ready"
 CURES: Mapping[str, str] = MappingProxyType(
     {
         "missing": "put the file below the videos folder, or set videos.folder, template, archives or manifest",
+        "several_videos": "a set of frames shows one video: join them in one file, which a manifest names",
         "outside": "the name leads out of the videos folder: set videos.template to '{name}' or '{stem}'",
         "is_folder": "a folder stands where the video file is expected",
         "not_a_file": "a pipe, socket or device stands where the video file is expected",

@@ -60,7 +60,7 @@ class HubFile:
 class Task:
     """One video file and the sets of frames wanted from it.
 
-    The file is the first of `paths` that is there, else `member`, else `hub`.
+    The file is the first of `paths` that is there, else `member`, else `hub`; else that of the `others`.
     """
 
     key: str
@@ -80,6 +80,8 @@ class Task:
     """Folder in which a packed member is laid while it is read; the system's own when empty."""
     unpacked: str = ""
     """The scratch file in which the run has laid `member` already."""
+    others: tuple["Task", ...] = ()
+    """Other places of the same video, by its other keys; without windows of their own."""
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> "Task":
@@ -92,6 +94,7 @@ class Task:
             values["hub"] = HubFile(**hub)
         if otherwise := table.get("otherwise"):
             values["otherwise"] = tuple(otherwise)
+        values["others"] = tuple(map(cls.of, table.get("others", ())))
         return cls(**values)
 
     def table(self) -> dict[str, Any]:

@@ -4,7 +4,6 @@ A task goes through two steps. `begin` reads its records, and says how many ther
 before it are known, and `finish` maps them. Whoever does it, here or in a worker process, does the same.
 """
 
-import os
 import pickle
 import sys
 from collections import deque
@@ -14,12 +13,12 @@ from typing import Any, Protocol, Self
 
 from benchcheck import pipes
 from benchcheck.errors import RunError
-from benchcheck.pipes import Death
+from benchcheck.pipes import Death, cores
 from benchcheck.pool.building.outcomes import Mapper, Outcome
 from benchcheck.pool.building.tasks import Task
 from benchcheck.pool.specs import Spec
 
-__all__ = ["WORKER", "Crew", "cores"]
+__all__ = ["WORKER", "Crew"]
 
 WORKER = (sys.executable, "-P", "-m", "benchcheck.pool.building.worker")
 """`-P`: a file of the user's called `json.py` in the current folder is not imported."""
@@ -27,11 +26,6 @@ MOST = 16
 """Workers where nobody says how many: the one process that writes keeps up with about as many."""
 WORTH = 4 << 20
 """Bytes of annotation files from which on workers are started: their start takes as long as mapping 2 MB."""
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Hand(Protocol):

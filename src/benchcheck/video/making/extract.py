@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchcheck.errors import UsageError
+from benchcheck.pipes import cores
 from benchcheck.pool.items import Item
 from benchcheck.study import Study
 from benchcheck.video.crew import settled
@@ -31,7 +32,6 @@ __all__ = [
     "Extraction",
     "FramesProgress",
     "FramesSummary",
-    "cores",
     "extract_frames",
     "plan_extraction",
 ]
@@ -106,7 +106,7 @@ class FramesSummary:
             shown = self.examples.setdefault(outcome.status, [])
             if len(shown) < _EXAMPLES:
                 video = parse_video_key(outcome.key)
-                shown.append((f"{video.repo}/{video.member}", outcome.error))
+                shown.append((" ".join(f"{video.repo}/{video.member}".split()), outcome.error))
 
     def lines(self) -> list[str]:
         """Return the summary as lines to print: counts, then each status with its cure and examples."""
@@ -296,11 +296,6 @@ def _size(task: Task) -> int:
         except (OSError, ValueError):
             continue
     return 0 if task.member is None else task.member.packed
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _todo(study: Study, wanted: Sequence[WantedSet]) -> list[WantedSet]:

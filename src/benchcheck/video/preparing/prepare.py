@@ -14,6 +14,7 @@ from typing import Any
 
 from benchcheck.errors import UsageError
 from benchcheck.files import append_rows
+from benchcheck.pipes import cores
 from benchcheck.pool.contents import PREPARED, content_ids
 from benchcheck.study import Study
 from benchcheck.video.crew import settled
@@ -26,7 +27,7 @@ from benchcheck.video.preparing.rekeying import Rekeyed, rekey
 from benchcheck.video.sources.media import plain_file
 from benchcheck.video.store import parse_video_key
 from benchcheck.video.task import Task
-from benchcheck.video.wanted import WantedSet, tasks_of
+from benchcheck.video.wanted import WantedSet, is_several, tasks_of
 
 __all__ = ["PREPARE_LIMIT_S", "PrepareProgress", "PrepareSummary", "prepare_videos", "stamp_of"]
 
@@ -85,7 +86,7 @@ class PrepareSummary:
         self.statuses[fault["status"]] += 1
         shown = self.examples.setdefault(fault["status"], [])
         if len(shown) < _EXAMPLES:
-            shown.append((parse_video_key(task.key).member, fault["error"]))
+            shown.append((" ".join(parse_video_key(task.key).member.split()), fault["error"]))
 
     def lines(self) -> list[str]:
         """Return the summary as lines to print."""
@@ -147,16 +148,16 @@ def prepare_videos(
         raise UsageError(f"{study.pool_file}: this pool is given by POOL_BASE and never written. Cure: unset POOL_BASE")
     normalize = normalize or study.config.normalize.frames == "normalized"
     limit_s = limit_s if limit_s is not None else NORMALISE_LIMIT_S if normalize else PREPARE_LIMIT_S
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    available = cores()
     if (workers is not None and workers < 1) or limit_s <= 0:
         raise UsageError(f"workers = {workers} and limit_s = {limit_s:g} must be above 0")
     _clean(study)
     tasks, hopeless = _tasks(study)
     todo = _todo(study, tasks, normalize)
-    count = max(1, min(workers or cores, len(todo)))
+    count = max(1, min(workers or available, len(todo)))
     total = len(todo) + len(hopeless)
     summary = PrepareSummary(total=len(tasks) + len(hopeless), before=len(tasks) - len(todo), normalised=normalize)
-    settings = _settings(study, normalize, threads=max(1, cores // count), limit_s=limit_s)
+    settings = _settings(study, normalize, threads=max(1, available // count), limit_s=limit_s)
     begun = time.monotonic()
     try:
         for task, row in _rows(hopeless, todo, settings, count):
@@ -182,10 +183,15 @@ def _tasks(study: Study) -> tuple[list[Task], list[tuple[Task, VideoError]]]:
 
     Two keys of one content have one frames key, so here each is known by its own name.
     """
-    table = study.item_table(["video_key", "bench", "format"])
+    table = study.item_table(["video_key", "bench", "format", "issues"])
     columns = [table.column(name).to_pylist() for name in table.column_names]
-    pairs = dict.fromkeys((key, bench) for key, bench, form in zip(*columns, strict=True) if form == "mcq")
-    wanted = [WantedSet(parse_video_key(key).video_id, key, bench, (None, None)) for key, bench in pairs]
+    pairs = {
+        (key, bench): is_several(issues) for key, bench, form, issues in zip(*columns, strict=True) if form == "mcq"
+    }
+    wanted = [
+        WantedSet(parse_video_key(key).video_id, key, bench, (None, None), several=several)
+        for (key, bench), several in pairs.items()
+    ]
     tasks, hopeless = tasks_of(study, wanted)
     faults = [(Task(one.key, (), {}, ""), VideoError(one.status, one.error)) for group in hopeless for one in group]
     return tasks, faults
@@ -221,7 +227,8 @@ def stamp_of(task: Task) -> list[Any] | None:
         if path is not None:
             return [_stat(path)]
         if task.member is not None:
-            return [*map(_stat, task.member.parts), [task.member.path, task.member.at, task.member.size]]
+            path = task.member.path.encode("utf-8", "backslashreplace").decode()  # as the row can keep it
+            return [*map(_stat, task.member.parts), [path, task.member.at, task.member.size]]
     except (OSError, VideoError):
         return None
     return [task.hub.hub, task.hub.revision, task.hub.path] if task.hub is not None else None

@@ -36,6 +36,11 @@ class Found:
     hub: HubFile | None = None
     otherwise: tuple[str, str] | None = None
 
+    @property
+    def is_there(self) -> bool:
+        """Whether something is there to be read, as far as that shows without reading it."""
+        return self.member is not None or self.hub is not None or any(map(os.path.isfile, self.paths))
+
 
 class Finder:
     """Finds the videos of one `[videos]` table."""
@@ -53,17 +58,21 @@ class Finder:
         self._shelves = Shelves(self.folder)
         self._cache = study.places.hub
 
-    def find(self, bench: str, ref: VideoRef) -> Found:
+    def find(self, bench: str, ref: VideoRef, *, several: bool = False) -> Found:
         """Return where a video may be, or at least why it is nowhere else than at its paths.
 
+        An item about `several` videos names them all, joined by `|`: only a manifest can say which one file is meant.
+
         Raises:
-            VideoError: `outside` or `missing`: no file can be meant by its name.
+            VideoError: `outside`, `missing` or `several_videos`: no file can be meant by its name.
             UsageError: the hub dataset has no commit.
             RunError: the hub's cache cannot be written.
         """
         listed = self._listed.get(ref.key) or self._listed.get(ref.member)
         if listed is not None:
             return self._at(listed)
+        if several:
+            raise VideoError("several_videos", f"the item is about {ref.member.replace('|', ' and ')}")
         paths = tuple(candidates(self._root, self._videos, bench, ref.member))
         below = self.folder.rstrip("/") + "/"
         wanted = [path.removeprefix(below) for path in paths]

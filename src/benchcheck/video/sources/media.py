@@ -32,16 +32,39 @@ class Media:
 
 
 @contextlib.contextmanager
-def reachable(task: Task) -> Iterator[Media]:
+def reachable(task: Task, content: str = "") -> Iterator[Media]:
     """Find a task's video, look at it, hash it, and keep its bytes readable while the block runs.
 
     A file of the videos folder comes first, then a member of an archive, then a file of a hub dataset. A stored member
-    is read in place; a packed one lies in a scratch file for as long as the block runs.
+    is read in place; a packed one lies in a scratch file for as long as the block runs. Where the place of one key does
+    not give the video, those of its other keys are asked.
+
+    Args:
+        task: the video.
+        content: the SHA-256 that its bytes must have; empty where that is not known.
 
     Raises:
-        VideoError: it is not there, no video, or cut off.
+        VideoError: it is not there, no video, or cut off; `changed` where its bytes are others.
         StudyError: the scratch folder, or the hub's cache, cannot be written.
     """
+    faults = []
+    for place in (task, *task.others):
+        with contextlib.ExitStack() as stack:
+            try:
+                media = stack.enter_context(_reached(place))
+                if content not in ("", media.sha256):
+                    raise VideoError("changed", f"its bytes have the hash {media.sha256}")
+            except VideoError as fault:
+                faults.append(fault)
+                continue
+            yield media
+            return
+    raise min(faults, key=lambda fault: fault.status == "missing")
+
+
+@contextlib.contextmanager
+def _reached(task: Task) -> Iterator[Media]:
+    """The video at one place."""
     if task.unpacked and task.member is not None:
         yield _media(task.unpacked, task.member.name)
         return
@@ -98,7 +121,7 @@ def _member(member: Member, scratch: str) -> Iterator[Media]:
         with reading(member) as source:
             stretch = None if member.solid or member.method else source.within(*data_span(source, member))
             if stretch is None:
-                path = stack.enter_context(_laid_out(source, member, scratch))
+                path = _lay_out(source, member, scratch, stack)
         if stretch is None:
             yield _media(path, member.name)
         else:
@@ -107,15 +130,14 @@ def _member(member: Member, scratch: str) -> Iterator[Media]:
             yield Media(path, member.name, digest, size, span)
 
 
-@contextlib.contextmanager
-def _laid_out(source: Joined, member: Member, scratch: str) -> Iterator[str]:
-    """A packed member in a scratch file."""
-    with contextlib.ExitStack() as stack:
+def _lay_out(source: Joined, member: Member, scratch: str, keep: contextlib.ExitStack) -> str:
+    """Lay a packed member in a scratch file that stays as long as `keep`, and return its path."""
+    with contextlib.ExitStack() as unpacking:
         if member.solid:
-            blocks = solid_content(stack.enter_context(solid_stream(source)), member)
+            blocks = solid_content(unpacking.enter_context(solid_stream(source)), member)
         else:
             blocks = content(source, member)
-        yield stack.enter_context(laid_out(blocks, scratch_folder(scratch), os.path.basename(member.path)))
+        return keep.enter_context(laid_out(blocks, scratch_folder(scratch), os.path.basename(member.path)))
 
 
 def _downloaded(file: HubFile) -> str:

@@ -33,7 +33,8 @@ class Supply:
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
         self._laid: dict[int, _Laid] = {}
-        self._folders = sorted({scratch_folder(task.scratch) for task in tasks if task.member is not None})
+        places = [place for task in tasks for place in (task, *task.others)]
+        self._folders = sorted({scratch_folder(place.scratch) for place in places if place.member is not None})
 
     def __enter__(self) -> Self:
         for folder in self._folders:
