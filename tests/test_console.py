@@ -229,3 +229,8 @@ def test_the_embedded_models_verdicts_are_never_passed_off(study: Study) -> None
     for pool, told in (((known,), False), ((known, unknown), True)):
         made = Study(study.root, replace(toys.config, pool=pool))
         assert (line in console.ending(made, survey(made), [])) is told
+
+
+def test_what_a_name_holds_is_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+    console.tell("clip:x:1.mp4\x1b[31m\x00\r\x9b1m \udcff नमस्ते and\nmore")
+    assert capsys.readouterr().out == "clip:x:1.mp4\\x1b[31m\\x00\\r\\x9b1m \\udcff नमस्ते and\nmore\n"

@@ -1,6 +1,7 @@
 """What the commands draw in a terminal: progress with rate and rest, tables, warnings. Only this and cli/ print."""
 
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,8 +65,11 @@ _WIDE = 1000
 _WAIT_S = 15.0
 """Seconds between two lines about the same waiting where there is no terminal."""
 
-_out = Console(highlight=False)
-_err = Console(stderr=True, highlight=False)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What a terminal obeys or cannot show, other than ends of lines and tabs: names of files and videos may hold it."""
+
+_out = Console(highlight=False, emoji=False)
+_err = Console(stderr=True, highlight=False, emoji=False)
 
 
 def tell(what: object) -> None:
@@ -100,7 +104,8 @@ def warn(text: str) -> None:
 def _lines(console: Console, text: str, style: str | None) -> None:
     """Print a text; a terminal breaks it between words, but not where it holds a command that somebody may copy."""
     whole = not console.is_terminal or "benchcheck " in text
-    console.print(escape(text), style=style, soft_wrap=whole)
+    visible = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    console.print(escape(visible), style=style, soft_wrap=whole)
 
 
 @dataclass(slots=True)
