@@ -71,15 +71,15 @@ def launcher_text(chosen: Sequence[int], steps: Sequence[int]) -> str:
     lines = [
         "#!/usr/bin/env bash",
         "# Asks what is left of this package; the same command again continues where it stopped.",
-        "#   ./run.sh                              this machine, in this process",
-        "#   ./run.sh --engine vllm                vLLM in this process, on a GPU",
-        "#   ./run.sh --engine server --launch     one vLLM server per GPU",
-        "#   ./run.sh --executor slurm             one array per step, by [slurm] of benchcheck.toml",
+        "#   bash run.sh                              this machine, in this process",
+        "#   bash run.sh --engine vllm                vLLM in this process, on a GPU",
+        "#   bash run.sh --engine server --launch     one vLLM server per GPU",
+        "#   bash run.sh --executor slurm             one array per step, by [slurm] of benchcheck.toml",
         "# All flags go to `benchcheck screen`. It reads these variables itself, and nothing is set here:",
         f"#   {names}",
         "# PY also names the Python that has benchcheck, where there is no benchcheck on PATH.",
         "set -euo pipefail",
-        'here="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)"',
+        'here="$(CDPATH= cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)"',
         "if command -v benchcheck > /dev/null 2>&1; then",
         "  benchcheck=(benchcheck)",
         "else",
@@ -122,11 +122,11 @@ def readme_text(facts: Mapping[str, Any], config: Config) -> str:
 _RUN = f"""## Run
 
 ```
-benchcheck plan .                     # what is left; REMAINING_TOTAL=0 is done
-./run.sh                              # this machine
-./run.sh --engine vllm                # a GPU, vLLM in this process
-./run.sh --engine server --launch     # one vLLM server per GPU
-./run.sh --executor slurm             # an array per step; set [slurm] in benchcheck.toml first
+benchcheck plan .                        # what is left; REMAINING_TOTAL=0 is done
+bash run.sh                              # this machine
+bash run.sh --engine vllm                # a GPU, vLLM in this process
+bash run.sh --engine server --launch     # one vLLM server per GPU
+bash run.sh --executor slurm             # an array per step; set [slurm] in benchcheck.toml first
 ```
 
 {", ".join(f"`{name}`" for name in ENVIRONMENT)} are read from the environment. The same command continues where it
