@@ -19,7 +19,7 @@ from benchcheck.pool.items import Item
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ANSWER_COLUMNS", "CONFIG_NAME", "FRAMES_FILE", "Study", "items_table"]
+__all__ = ["ANSWER_COLUMNS", "CONFIG_NAME", "FRAMES_FILE", "IMPORTED", "Study", "items_table"]
 
 CONFIG_NAME = "benchcheck.toml"
 FRAMES_FILE = "frames.json"
@@ -55,6 +55,8 @@ ANSWER_COLUMNS = {
     "engine": "JSON",
     "at": "VARCHAR",
 }
+IMPORTED = "imported"
+"""The engine's name in rows that came from a package of the original layout: which one it was, nobody wrote down."""
 
 
 class Study:
@@ -153,6 +155,11 @@ class Study:
     def normalized(self) -> Path:
         """Videos that were brought into one form: `<content hash>/video.mp4` and `meta.json` each."""
         return self.places.of("normalized").path
+
+    @property
+    def import_differences(self) -> Path:
+        """What `import-pool` found to differ in a package of the original layout; a study without imports has none."""
+        return self.results / "import_differences.csv"
 
     @property
     def package_file(self) -> Path:

@@ -14,12 +14,12 @@ from typing import Any
 from benchcheck.files import publish
 from benchcheck.report.findings import MEANINGS, REMOVED, verdict_name
 from benchcheck.report.noise import noise_lines
-from benchcheck.report.notices import embedded_notice
-from benchcheck.report.tables import STATE_NAMES, fill, state_names
+from benchcheck.report.notices import IMPORTED_NOTICE, embedded_notice
+from benchcheck.report.tables import STATE_NAMES, engines_in, fill, state_names
 from benchcheck.run.accounting import COLUMNS, costs
 from benchcheck.run.driver import StepSummary, step_warnings, summarize_all
 from benchcheck.run.plan import Survey, survey
-from benchcheck.study import Study
+from benchcheck.study import IMPORTED, Study
 from benchcheck.video.proving.certificate import certificate_line
 
 __all__ = ["Assembled", "assemble"]
@@ -59,7 +59,7 @@ def assemble(study: Study) -> Assembled:
         fill(study, state, warnings, database, parquet)
         _write_csv(accounting, COLUMNS, costs(study))
         _write_csv(table, _SUMMARY_COLUMNS, _summary_rows(summaries))
-        page.write_text(_summary_page(study, summaries, counts, texts), encoding="utf-8")
+        page.write_text(_summary_page(study, summaries, counts, texts, engines_in(database)), encoding="utf-8")
     files = (study.pool_items, study.database, study.summary_md, study.summary_csv, study.accounting)
     return Assembled(state, summaries, counts, texts, files)
 
@@ -101,13 +101,19 @@ def _split(summaries: Sequence[StepSummary], counts: Mapping[str, int]) -> dict[
 
 
 def _summary_page(
-    study: Study, summaries: Sequence[StepSummary], counts: Mapping[str, int], warnings: Sequence[str]
+    study: Study,
+    summaries: Sequence[StepSummary],
+    counts: Mapping[str, int],
+    warnings: Sequence[str],
+    engines: set[str],
 ) -> str:
-    """The summary as Markdown."""
+    """The summary as Markdown; `engines` are the backends that answered."""
     total = sum(counts.values())
     lines = ["# " + " ".join(study.config.name.split()), "", f"{total:,} items in the pool."]
     if notice := embedded_notice(study.config):
         lines += ["", f"**{notice}**"]
+    if IMPORTED in engines:
+        lines += ["", f"**{IMPORTED_NOTICE}**"]
     lines += ["", "| verdict | items | share |", "|---|--:|--:|"]
     for name, count in _split(summaries, counts).items():
         lines.append(f"| {verdict_name(name, study.config.steps)} | {count:,} | {count / max(total, 1):.1%} |")

@@ -1,9 +1,14 @@
 """What a reader must know before any number."""
 
 from benchcheck.config import Config
-from benchcheck.study import Study
+from benchcheck.study import IMPORTED, Study
 
-__all__ = ["embedded_notice", "notices_of"]
+__all__ = ["IMPORTED_NOTICE", "embedded_notice", "notices_of"]
+
+IMPORTED_NOTICE = (
+    "Some answers came from a package of the original layout, whose rows do not say how their prompts were worded: "
+    "that it was as this study words them is taken on trust."
+)
 
 
 def notices_of(study: Study, engines: set[str]) -> list[str]:
@@ -13,6 +18,8 @@ def notices_of(study: Study, engines: set[str]) -> list[str]:
         notices.append(embedded)
     if "scripted" in engines:
         notices.append("Some answers come from the scripted backend: they are made up for tests, no model was asked.")
+    if IMPORTED in engines:
+        notices.append(IMPORTED_NOTICE)
     if _is_stale(study):
         notices.append("Rows or items were written after these tables were assembled: assemble again to see them.")
     return notices

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["OUTCOMES", "STATE_NAMES", "fill", "open_results", "settings_of", "state_names"]
+__all__ = ["OUTCOMES", "STATE_NAMES", "engines_in", "fill", "open_results", "settings_of", "state_names"]
 
 STATE_NAMES = {
     State.KEPT: "kept",
@@ -109,6 +109,14 @@ def fill(study: Study, state: Survey, warnings: Sequence[tuple[int, str]], path:
             )
     except (duckdb.IOException, duckdb.TransactionException) as reason:
         raise StudyError(f"{path.parent}: cannot be read or written: {reason}") from reason
+
+
+def engines_in(path: Path) -> set[str]:
+    """Return the names of the engines that a filled DuckDB file has answers of."""
+    import duckdb
+
+    with duckdb.connect(str(path), read_only=True) as db:
+        return {name for (name,) in db.sql("select distinct engine from engines where engine is not null").fetchall()}
 
 
 def _answers(db: "duckdb.DuckDBPyConnection", study: Study) -> None:

@@ -79,8 +79,8 @@ def refuse_misfits(config: Config, steps: Sequence[StepSeen]) -> None:
                     f"models.{step.role} is {' at '.join(filter(None, (model.model, model.revision)))}. "
                     "Cure: import into a study of its own"
                 )
-        if odd := {n: count for n, count in seen.n_perms.items() if n != orders}:
-            number, count = next(iter(odd.items()))
+        number, count = max(seen.n_perms.items(), key=lambda pair: pair[1], default=(orders, 0))
+        if number != orders:  # single rows of another number are left out and counted
             raise UsageError(
                 f"step {seen.step}: {count} of {sum(seen.n_perms.values())} rows have n_perm = {number}, and this "
                 f"study asks {orders} orders there. Cure: choose the other steps with --step"

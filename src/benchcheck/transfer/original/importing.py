@@ -20,7 +20,7 @@ from benchcheck.run.lock import run_lock
 from benchcheck.run.work import now
 from benchcheck.screen.steps import LADDER, STEP_NUMBERS, Step
 from benchcheck.screen.verdicts import Rule
-from benchcheck.study import CONFIG_NAME, Study
+from benchcheck.study import CONFIG_NAME, IMPORTED, Study
 from benchcheck.transfer.original.brought_frames import BroughtFrames, bring_frames, needed_sets
 from benchcheck.transfer.original.brought_shards import bring_shards, grid_in
 from benchcheck.transfer.original.files import Original, find_original, lines_of
@@ -39,10 +39,9 @@ from benchcheck.transfer.original.seen_rows import StepSeen, fields_of, is_error
 from benchcheck.video.faults import READY
 from benchcheck.video.store import Outcome, last_outcomes, record
 
-__all__ = ["DIFFERENCES", "HOW_FRAMES", "Difference", "Imported", "StepImported", "import_pool"]
+__all__ = ["HOW_FRAMES", "Difference", "Imported", "StepImported", "import_pool"]
 
 HOW_FRAMES = ("link", "copy", "none")
-DIFFERENCES = "import_differences.csv"
 _COLUMNS = ("step", "bench", "item_id", "what", "theirs", "ours", "file", "line")
 _EXAMPLES = 10
 _BATCH = 1_000
@@ -210,7 +209,7 @@ def _bring(
         bring_frames(study, original, needed_sets(study, list(mine.values()), frames), how[0], frames)
         notes += bring_shards(study, original, needed_sets(study, list(mine.values()), BroughtFrames()), frames)
     videos = _videos(study, original, mine)
-    examples, differences = list[Difference](), study.results / DIFFERENCES
+    examples, differences = list[Difference](), study.import_differences
     done = []
     with publish(differences) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
@@ -282,16 +281,19 @@ class _Bringing:
         self.result = StepImported(step.number, seen.rows, contradictory=tuple(seen.contradictory))
         self.result.left_out.update(seen.left_out)
         self.waiting: dict[str, list[dict[str, Any]]] = {}
-        self.there = self._answered()
+        self.answered, self.failed = self._here()
 
-    def _answered(self) -> set[str]:
-        """Items that have a row of this step in the study."""
+    def _here(self) -> tuple[set[str], set[str]]:
+        """Items that have an answer of this step in the study, and those that have another row."""
         import pyarrow.compute as pc
 
-        rows = self.study.rows(self.step.number).table.select(["item_id", "item_digest", "step_key"])
+        rows = self.study.rows(self.step.number).table.select(["item_id", "item_digest", "step_key", "status"])
         mine = rows.filter(pc.fill_null(pc.equal(rows.column("step_key"), self.key), fill_value=False)).to_pydict()
-        pairs = zip(mine["item_id"], mine["item_digest"], strict=True)
-        return {name for name, digest in pairs if name in self.items and self.items[name].digest == digest}
+        answered, failed = set[str](), set[str]()
+        for name, digest, status in zip(mine["item_id"], mine["item_digest"], mine["status"], strict=True):
+            if name in self.items and self.items[name].digest == digest:
+                (answered if status == "ok" else failed).add(name)
+        return answered, failed
 
     def run(self) -> Iterator[Difference]:
         """Take the row of each item that counts; yields where ours differs from what the package says."""
@@ -330,7 +332,7 @@ class _Bringing:
             "status": "ok",
             "model": self.model.model,
             "revision": str(row.get("revision") or self.model.revision),
-            "engine": {"name": "imported", "version": "unknown", "dtype": "unknown", "device": "unknown"},
+            "engine": {"name": IMPORTED, "version": "unknown", "dtype": "unknown", "device": "unknown"},
         }
         self._write(item, head | made_by | dict(answer.fields) | tail)
         yield from self._differences(answer, item, shown, line)
@@ -343,8 +345,8 @@ class _Bringing:
             yield Difference(self.step.number, item.bench, item.item_id, what, theirs, ours, shown, line)
 
     def _write(self, item: Item, row: dict[str, Any]) -> None:
-        """Write a row, with others, unless the study has one."""
-        if item.item_id in self.there:
+        """Write a row, with others, unless the study has one; an answer ends an error that it has."""
+        if item.item_id in self.answered or (row["status"] != "ok" and item.item_id in self.failed):
             self.result.there += 1
             return
         if row["status"] == "ok":
