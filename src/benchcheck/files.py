@@ -31,6 +31,7 @@ __all__ = [
     "Rows",
     "append_rows",
     "file_list",
+    "make_folder",
     "name_in_duckdb",
     "publish",
     "read_rows",
@@ -99,7 +100,7 @@ def unbroken() -> Iterator[None]:
             signal.raise_signal(came[0])
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make a folder and those above it; why that is not possible is one line, whatever the reason."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -141,7 +142,7 @@ def publish(path: Path, *, sweep: bool = True) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.{next(_numbers)}.tmp")
     with writing(path):
-        _make_folder(path.parent)
+        make_folder(path.parent)
         if sweep:
             _clear_leftovers(path)
         try:
@@ -169,7 +170,7 @@ def append_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     data = text.encode("utf-8", "replace")
     with writing(path):
-        _make_folder(path.parent)
+        make_folder(path.parent)
         with path.open("a+b", buffering=0) as file:
             _lock(file)
             size = file.seek(0, os.SEEK_END)

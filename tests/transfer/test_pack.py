@@ -166,3 +166,10 @@ def test_a_full_disk_keeps_the_earlier_package(small_disk: Path, done: Study) ->
 def test_without_a_pool_there_is_nothing_to_pack(study: Study) -> None:
     with pytest.raises(StudyError, match="no pool yet"):
         pack_returns(study)
+
+
+def test_no_place_for_copies_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = framed_study(tmp_path / "a", ITEMS)
+    monkeypatch.setenv("BENCHCHECK_SCRATCH", "/proc/nothing/here")
+    with pytest.raises(StudyError, match="/proc/nothing/here: cannot make this folder"):
+        pack_returns(study)

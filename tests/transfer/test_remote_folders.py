@@ -226,6 +226,26 @@ def test_wrong_use_is_one_line(source: Path, tmp_path: Path, what: str, to: str,
     assert "word" not in err
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("hf:/datasets/o/n", "hf:datasets/o/n", "HF:/x", "s3:/bucket/x", "s3:bucket", "://x", "ht!tp://x"),
+        *("https:/x/y", "huggingface.co/datasets/o/n", "hf.co/datasets/o/n"),
+    ],
+)
+def test_an_address_with_a_slip_becomes_no_folder(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, address: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    code, out, err = run("upload", source, address)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"{address!r}: no place. Allowed: hf://datasets/owner/name" in err
+    assert run("download", address, tmp_path / "to")[0] == 2
+    assert sorted(tmp_path.iterdir()) == before
+    assert run("upload", source, f"./{address.replace('://', ':')}")[0] == 0
+
+
 def test_a_missing_package_is_one_line(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(*_: object, **__: object) -> None:
         raise ImportError("Install s3fs to access S3")

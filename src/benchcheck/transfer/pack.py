@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchcheck.files import publish, writing
+from benchcheck.files import make_folder, publish, writing
 from benchcheck.run.lock import LOCK_NAME
 from benchcheck.study import Study
 from benchcheck.tars import Member, write_tar
@@ -104,10 +104,13 @@ def gathered(study: Study) -> Iterator[list[Snapshot]]:
     Rows of an earlier protocol, or of items that were edited, stay: elsewhere they would be nobody's.
 
     Raises:
-        StudyError: there is no pool, or a file cannot be read.
+        StudyError: there is no pool, a file cannot be read, or there is no place for copies.
     """
-    study.places.scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="benchcheck-pack-", dir=study.places.scratch) as name:
+    place = study.places.scratch
+    make_folder(place)
+    with writing(place):
+        room = tempfile.TemporaryDirectory(prefix="benchcheck-pack-", dir=place)
+    with room as name:
         scratch, found = Path(name), list[Snapshot]()
         with tables(study, scratch) as db:
             for step in study.config.steps:

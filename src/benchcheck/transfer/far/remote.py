@@ -4,6 +4,7 @@ A manifest, `SHA256SUMS`, is written last and means that all it names is there. 
 sent again; what differs is refused; nothing is ever deleted (protocol section 8: results and frames go home this way).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from benchcheck.transfer.far.hub import blob_of, hub_store
 from benchcheck.transfer.far.ledger import Ledger
 from benchcheck.transfer.far.moving import Moved, Moving, Told
 from benchcheck.transfer.far.outgoing import Outgoing, gathered, pieces_of, still_as
-from benchcheck.transfer.far.side import Far, Piece, There, few
+from benchcheck.transfer.far.side import Far, Piece, There, few, without_secrets
 from benchcheck.transfer.far.stores import FolderStore, url_store
 from benchcheck.transfer.far.sums import MANIFEST, clash, read_sums, sums_text
 
@@ -20,6 +21,10 @@ __all__ = ["WORKERS", "far_sums", "open_far", "upload"]
 
 WORKERS = 8
 """Files at once. More help where each is small and the other side is far."""
+
+
+_MISTYPED = re.compile(r"(hf|s3a?|gs|gcs|az|abfss?|https?):|(huggingface|hf)\.co/", re.IGNORECASE)
+"""How an address begins that lacks a part: nobody's folder is called so."""
 
 
 def open_far(address: str) -> Far:
@@ -31,11 +36,14 @@ def open_far(address: str) -> Far:
     """
     if address.startswith("hf://"):
         return hub_store(address)
-    scheme = address.partition("://")[0]
-    if "://" in address and scheme.replace("+", "").isalnum():
+    scheme, mark, _ = address.partition("://")
+    if mark and scheme.replace("+", "").isalnum():
         return url_store(address)
-    if not address or "\0" in address:
-        raise UsageError(f"{address!r}: no place. Allowed: hf://datasets/owner/name, s3://bucket/folder, or a path")
+    if not address or "\0" in address or (mark and "/" not in scheme) or _MISTYPED.match(address):
+        raise UsageError(
+            f"{without_secrets(address)!r}: no place. Allowed: hf://datasets/owner/name, s3://bucket/folder, or a path "
+            "(with ./ before it where it looks like an address)"
+        )
     return FolderStore(Path(address))
 
 
