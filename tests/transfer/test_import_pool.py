@@ -208,6 +208,16 @@ def test_single_rows_of_another_number_of_orders_are_left_out(source: Study, tmp
     assert found.steps[0].left_out == {"answer of another number of orders than the study asks": 1}
 
 
+def test_rows_that_no_study_could_have_asked_make_none(source: Study, tmp_path: Path, run: Run) -> None:
+    def twice(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {"n_perm": 2} if row["step"] == 2 else row
+
+    code, _, err = run("import-pool", make_package(tmp_path / "package", source, twice), tmp_path / "new")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "have n_perm = 2, and this study asks 1 orders there" in err
+    assert not (tmp_path / "new").exists()
+
+
 def test_what_no_row_can_say_is_said_where_numbers_are_read(
     source: Study, package: Path, tmp_path: Path, run: Run
 ) -> None:

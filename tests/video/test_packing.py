@@ -4,10 +4,6 @@ import fcntl
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +18,7 @@ from benchcheck.tars import hash_of, members_of
 from benchcheck.video.shards import packing
 from benchcheck.video.shards.layout import parse_manifest
 from benchcheck.video.shards.packing import ShardsProgress, pack_frames, shards_folder
+from killed import dies, steps
 from studies import Run
 
 from .shard_studies import COUNT, ITEMS, KEYS, SMALL, contents, draw, item, packed, pool, visible
@@ -405,16 +402,10 @@ def test_killed_at_any_moment_it_ends_as_one_that_was_left_alone(study: Study, t
     study.write_pool(items)
     draw(study, [one.frames_key for one in items])
     whole = visible(packed(study, tmp_path / "whole"))
-    command = [sys.executable, "-c", PACK, str(study.root)]
-    out, halfway, seconds = tmp_path / "out", set[int](), 0.3
-    begun = time.monotonic()
-    while time.monotonic() - begun < 240:
-        process = subprocess.Popen([*command, str(out), str(SMALL)])
-        time.sleep(seconds)
-        process.send_signal(signal.SIGKILL)
-        if process.wait() == 0:
+    out, halfway = tmp_path / "out", set[int]()
+    for step, later in steps():
+        if not dies(PACK, out, step, study.root, out, SMALL, later_s=later):
             break
-        seconds *= 1.05  # a machine may be slow: at last one gets through
         there = visible(out) if out.is_dir() else {}
         halfway |= {len(there)} - {0, len(whole)}
         assert all(whole[name] == data for name, data in there.items()), "a shard is whole or not there"

@@ -4,11 +4,9 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +25,7 @@ from benchcheck.video.shards import unpacking
 from benchcheck.video.shards.packing import ShardsProgress
 from benchcheck.video.shards.unpacking import unpack_frames
 from benchcheck.video.store import Outcome, last_outcomes, record
+from killed import dies, steps
 from studies import Run
 
 from .shard_studies import (
@@ -534,14 +533,10 @@ def test_killed_at_any_moment_no_set_is_half(study: Study, other: Study, tmp_pat
     draw(study, [one.frames_key for one in items])
     folder = packed(study, tmp_path / "many", shard_bytes=300_000)
     whole = contents(study.frames)
-    halfway, seconds, begun = set[int](), 0.3, time.monotonic()
-    while time.monotonic() - begun < 240:
-        process = subprocess.Popen([sys.executable, "-c", UNPACK, str(other.root), str(folder)])
-        time.sleep(seconds)
-        process.send_signal(signal.SIGKILL)
-        if process.wait() == 0:
+    halfway = set[int]()
+    for step, later in steps():
+        if not dies(UNPACK, other.frames, step, other.root, folder, later_s=later):
             break
-        seconds *= 1.05
         halfway |= {len(other.frames_ready())} - {0, len(items)}
         for key in other.frames_ready():
             for name, data in contents(other.frames / key).items():

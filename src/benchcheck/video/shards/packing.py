@@ -36,6 +36,7 @@ from benchcheck.video.shards.layout import (
     video_of,
 )
 from benchcheck.video.shards.record import (
+    RECORD_NAME,
     PlannedShard,
     WholeSet,
     add_record,
@@ -262,7 +263,7 @@ def _make_ready(target: Path, plan: Sequence[PlannedShard]) -> None:
     """
     with writing(target):
         for name in os.listdir(target):
-            if name.startswith(".frames_") and name.endswith(".tmp"):
+            if name.startswith((".frames_", f".{RECORD_NAME}.")) and name.endswith(".tmp"):
                 (target / name).unlink(missing_ok=True)
     todo = [shard for shard in plan if shard.done is None]
     old = sum((target / shard.file).stat().st_size for shard in todo if (target / shard.file).is_file())
