@@ -16,7 +16,7 @@ from benchcheck.study import Study
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PREPARED", "content_ids", "content_of", "video_rows", "with_ids"]
+__all__ = ["PREPARED", "content_ids", "content_of", "manifest_lines", "video_rows", "with_ids"]
 
 PREPARED = "prepared"
 """The status of a video that was found, hashed and looked at."""
@@ -29,6 +29,22 @@ def content_of(frames_key: str) -> str:
     return found[1] if found else ""
 
 
+def manifest_lines(study: Study) -> Iterator[bytes]:
+    """Yield the lines of the video manifest, torn ones too; none where there is no manifest yet.
+
+    Raises:
+        StudyError: it cannot be read.
+    """
+    path = study.video_manifest
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except FileNotFoundError:
+        return
+    except OSError as reason:
+        raise StudyError(f"{path}: {reason.strerror}. Cure: mend the disk, or move the file away") from reason
+
+
 def video_rows(study: Study) -> Iterator[dict[str, Any]]:
     """Yield the rows of the video manifest that are about a video, not about a set of frames of it, in file order.
 
@@ -37,22 +53,15 @@ def video_rows(study: Study) -> Iterator[dict[str, Any]]:
     Raises:
         StudyError: the manifest cannot be read.
     """
-    path = study.video_manifest
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                row = _row(line)
-                if row is not None:
-                    yield row
-    except FileNotFoundError:
-        return
-    except OSError as reason:
-        raise StudyError(f"{path}: {reason.strerror}. Cure: mend the disk, or move the file away") from reason
+    for line in manifest_lines(study):
+        row = _row(line)
+        if row is not None:
+            yield row
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
     """One row about a video; None for any other line."""
-    if b'"frames_key"' in line:
+    if b'"frames_key":' in line:
         return None
     try:
         row = json.loads(line)

@@ -16,12 +16,11 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from benchcheck.config import Config, Videos
-from benchcheck.errors import StudyError
 from benchcheck.files import append_rows
 from benchcheck.pool.building.declared import bench_of
+from benchcheck.pool.contents import manifest_lines
 from benchcheck.pool.items import VideoRef
 from benchcheck.study import Study
 from benchcheck.video.faults import READY, VideoError
@@ -33,7 +32,6 @@ __all__ = [
     "candidates",
     "check_file",
     "find_file",
-    "hash_file",
     "last_outcomes",
     "parse_video_key",
     "record",
@@ -164,14 +162,6 @@ def _sums(read: Read, size: int, with_crc: bool) -> tuple[str, int]:
     return digest.hexdigest(), crc
 
 
-def hash_file(file: BinaryIO) -> str:
-    """Return the sha256 of a file from where it stands, read in blocks of 1 MiB."""
-    digest = hashlib.sha256()
-    while block := file.read(_BLOCK):
-        digest.update(block)
-    return digest.hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one set of frames in one attempt: a row of the video manifest."""
@@ -218,14 +208,8 @@ def last_outcomes(study: Study) -> Mapping[str, Outcome]:
     Raises:
         StudyError: the manifest cannot be read.
     """
-    try:
-        lines = study.video_manifest.read_bytes().splitlines()
-    except FileNotFoundError:
-        return {}
-    except OSError as reason:
-        raise StudyError(f"{study.video_manifest}: {reason.strerror}") from reason
     last: dict[str, Outcome] = {}
-    for line in lines:
+    for line in manifest_lines(study):
         outcome = _outcome_of(line)
         if outcome is None:
             continue
@@ -242,6 +226,6 @@ def _outcome_of(line: bytes) -> Outcome | None:
         values = [row[name] or "" for name in ("key", "frames_key", "status", "content_hash", "error")]
         values.append(row.get("at") or "")
         "".join(values).encode()  # fails where one is no text, or holds half a character
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return Outcome(*values)
