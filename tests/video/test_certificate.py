@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -431,3 +433,50 @@ def test_a_certificate_is_published_whole(
     assert study.certificate_file.read_bytes() == before
     assert os.listdir(study.results).count("frames_certificate.json") == 1
     assert not [name for name in os.listdir(study.results) if name.endswith(".tmp")]
+
+
+CHECK = """
+import sys
+from benchcheck.study import Study
+from benchcheck.video.proving.certificate import certify
+certify(Study.open(sys.argv[1]), seed=int(sys.argv[2]), workers=1)
+"""
+
+
+@pytest.mark.long
+def test_killed_at_any_moment_a_certificate_is_whole_absent_or_the_one_before(
+    study: Study, clip: Callable[[str], Path]
+) -> None:
+    """Two decoders and a worker are at work: none of them outlives the kill by more than the video in hand."""
+    made(study, clip("cfr.mp4"), clip("gop.mp4"), clip("vp9.webm"))
+    pictures = {path: path.read_bytes() for path in study.frames.rglob("*") if path.is_file()}
+
+    def killed_after(seconds: float, seed: int) -> bool:
+        process = subprocess.Popen([sys.executable, "-c", CHECK, str(study.root), str(seed)])
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        process.kill()
+        return process.wait() != 0
+
+    begun = time.monotonic()
+    assert not killed_after(600, seed=1)
+    whole = time.monotonic() - begun
+    before = study.certificate_file.read_bytes()
+    study.certificate_file.unlink()
+    kept = 0
+    for there in (False, True):
+        for step in range(8):
+            if there:
+                study.certificate_file.write_bytes(before)
+            else:
+                study.certificate_file.unlink(missing_ok=True)
+            if killed_after(whole * (0.3 + 0.1 * step), seed=2):
+                assert study.certificate_file.exists() is there or json.loads(study.certificate_file.read_bytes())
+                kept += there and study.certificate_file.read_bytes() == before
+            if study.certificate_file.exists():
+                found = json.loads(study.certificate_file.read_bytes())
+                assert found["counts"]["agreeing"] == 3
+                assert "3 agree with a second decoder" in certificate_line(study)
+    assert kept, "none was killed before its certificate"
+    assert certify(study, workers=1)["counts"]["agreeing"] == 3
+    assert {path: path.read_bytes() for path in study.frames.rglob("*") if path.is_file()} == pictures

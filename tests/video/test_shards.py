@@ -95,6 +95,8 @@ def test_a_cut_manifest_is_told(end: int) -> None:
         (WHOLE | {"version": 2}, "version 2, but this benchcheck reads 1"),
         (WHOLE | {"version": True}, "version True"),
         (WHOLE | {"version": "1"}, "version '1'"),
+        (WHOLE | {"version": "x" * 10_000}, "version "),
+        (WHOLE | {"n_videos": 10**400}, "n_videos = 1000"),
         ({"n_videos": 1}, "'shards' is no list"),
         (WHOLE | {"shards": [3]}, r"shards\[0\] is no table"),
         (WHOLE | {"frames": 7}, "'frames' is no table"),
@@ -128,6 +130,8 @@ def test_frames_of_another_config_are_told_by_the_field() -> None:
     assert other_field(CONFIG, made) is None
     assert other_field(CONFIG, made | {"quality": 90}) == ("quality", 90, 85)
     assert other_field(CONFIG, {}) == ("count", None, 32)
+    name, theirs, _ = other_field(CONFIG, made | {"quality": "x" * 10_000}) or ("", "", "")
+    assert (name, len(theirs)) == ("quality", 201)
     small = Config(study_version=1, models=CONFIG.models, frames=Frames(count=8, single=1))
     assert other_field(small, made) == ("count", 32, 8)
     normal = Config(study_version=1, models=CONFIG.models, normalize=Normalize(frames="normalized"))

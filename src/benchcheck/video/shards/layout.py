@@ -32,6 +32,9 @@ SHARDS_VERSION = 1
 SHARD_BYTES = 2_000_000_000
 """Protocol 3: about 2 GB."""
 _LEAST_SHARD = 10_240
+_MOST = 2**63
+"""No file system counts further."""
+_LONGEST_SHOWN = 200
 _NAME = re.compile(r"frames_(\d{3,9})\.tar")
 _WINDOW = re.compile(r"@\d+-\d*\Z")
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -121,8 +124,13 @@ def other_field(config: Config, made: Mapping[str, Any]) -> tuple[str, Any, Any]
     """Return the first field in which frames were made otherwise: its name, theirs, the config's; None if none is."""
     for name, value in spec_of(config).items():
         if made.get(name) != value:
-            return name, made.get(name), value
+            return name, _shown(made.get(name)), value
     return None
+
+
+def _shown(value: object) -> object:
+    """A value of a hostile file, cut for a message of one line."""
+    return value if value is None or len(repr(value)) <= _LONGEST_SHOWN else f"{repr(value)[:_LONGEST_SHOWN]}…"
 
 
 def parse_manifest(text: bytes, where: str) -> Manifest:
@@ -139,8 +147,10 @@ def parse_manifest(text: bytes, where: str) -> Manifest:
         raise _wrong(where, f"a table is expected, not {str(table)[:40]!r}")
     version = table.get("version", SHARDS_VERSION)
     if version != SHARDS_VERSION or isinstance(version, bool):
-        cure = "Cure: unpack with the benchcheck that packed them"
-        raise DamagedFileError(f"{where}: version {version!r}, but this benchcheck reads {SHARDS_VERSION}. {cure}")
+        cure = f"this benchcheck reads {SHARDS_VERSION}. Cure: unpack with the benchcheck that packed them"
+        raise DamagedFileError(
+            f"{where}: version {_shown(version)!r}, but {cure}"
+        )
     entries = table.get("shards")
     if not isinstance(entries, list):
         raise _wrong(where, "'shards' is no list")
@@ -169,8 +179,8 @@ def _shard(entry: object, place: str, where: str) -> Shard:
 def _number(table: Mapping[str, Any], name: str, place: str, where: str) -> int:
     """Read a whole number from 0 on."""
     value = table.get(name)
-    if type(value) is not int or value < 0:
-        raise _wrong(where, f"{place} = {str(value)[:40]} is no whole number from 0 on")
+    if type(value) is not int or not 0 <= value < _MOST:
+        raise _wrong(where, f"{place} = {str(value)[:40]} is no whole number from 0 to 2^63")
     return value
 
 

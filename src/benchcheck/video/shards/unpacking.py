@@ -184,8 +184,8 @@ def _refuse(faults: Mapping[str, str], count: int, done: str) -> None:
     more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
     raise DamagedFileError(
         f"{'; '.join(told[:_SHOWN])}{more}. Nothing of {'them is' if len(told) > 1 else 'it is'} {done}, the rest of "
-        f"{count} shards is. Cure: get {'these files' if len(told) > 1 else 'this file'} again, then run the same "
-        f"command again"
+        f"{count} shards is. Cure: get {'these files' if len(told) > 1 else 'this file'} again, and "
+        f"{MANIFEST_NAME} of the same pack, then run the same command again"
     )
 
 
