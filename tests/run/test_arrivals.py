@@ -1,7 +1,6 @@
 """What comes later continues the same study: videos, items, benchmarks. Only what is new is asked."""
 
 import json
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -182,10 +181,8 @@ def test_ten_thousand_missing_videos_are_one_summary(tmp_path: Path, run: Run) -
     append_rows(tmp_path / "items.jsonl", rows)
     study = configured(root, entry(tmp_path, "mine"))
     build_pool(study, workers=1)
-    started = time.monotonic()
     code, shown, warned = run("frames", "extract", root)
     assert code == 0
-    assert time.monotonic() - started < 120
     said = [line for line in shown.splitlines() if line.strip()]
     assert any(line.startswith("missing: 10000. Cure: put the file") for line in said)
     assert len(said) <= 10
@@ -193,10 +190,8 @@ def test_ten_thousand_missing_videos_are_one_summary(tmp_path: Path, run: Run) -
     run_all(study)
     waiting = totals(survey(study)).waiting
     for command in ("plan", "status", "assemble", "report"):
-        started = time.monotonic()
         code, shown, warned = run(command, root)
         assert code == 0
-        assert time.monotonic() - started < 60
         assert len(shown.splitlines()) + len(warned.splitlines()) < 60, command
         if command == "status":
             assert f"missing {waiting:,} {waiting:,} mine" in " ".join(shown.split())

@@ -357,12 +357,10 @@ def test_each_benchmark_has_archives_of_its_own(tmp_path: Path, clips: dict[str,
 def test_ten_thousand_missing_videos_are_one_summary(tmp_path: Path) -> None:
     study = study_at(tmp_path / "s", archives=("x.zip", "y.tar.gz"))
     lay(study, {"x.zip": zipped({"a.mp4": b"x"}), "y.tar.gz": packed("y.tar.gz", {"b.mp4": b"y"})})
-    begun = time.monotonic()
     summary = extracted(study, [f"gone/{number}.mp4" for number in range(10_000)])
     assert dict(summary.statuses) == {"missing": 10_000}
     assert len(summary.lines()) <= 8
     assert "  b/gone/0.mp4: no file 'gone/0.mp4', and no member called so in x.zip, y.tar.gz" in summary.lines()
-    assert time.monotonic() - begun < 120
     assert len(last_outcomes(study)) == 10_000
 
 
