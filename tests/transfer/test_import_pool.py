@@ -153,6 +153,22 @@ def test_rows_that_say_little(source: Study, tmp_path: Path) -> None:
     assert [step.unjudged for step in found.steps] == [step.answers for step in found.steps]
 
 
+def test_differences_of_another_step_or_package_stay(source: Study, tmp_path: Path) -> None:
+    def lies(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {"removed": not row["removed"]} if row["item_id"] == "a_2" and row["step"] in (1, 2) else row
+
+    package, new = make_package(tmp_path / "package", source, lies), matching_study(tmp_path / "new")
+    steps = sorted({row["step"] for item in [import_pool(package, new)] for row in differences(item.study)})
+    whole = differences(new)
+    for step in (2, 1, 2):
+        import_pool(package, new, steps=[step])
+        assert sorted({row["step"] for row in differences(new)}) == steps
+    assert sorted(map(str, differences(new))) == sorted(map(str, whole))
+    package.rename(tmp_path / "other")
+    import_pool(tmp_path / "other", new, steps=[1])
+    assert [row["file"].split("/")[0] for row in differences(new) if row["step"] == "1"] == ["package", "other"]
+
+
 def test_other_orders_are_kept(source: Study, tmp_path: Path, run: Run) -> None:
     def backwards(row: dict[str, Any]) -> dict[str, Any]:
         if row["step"] == 1:

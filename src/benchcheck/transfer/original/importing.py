@@ -4,15 +4,17 @@ Nothing of the package is changed, and no answer of the study is written over. T
 there yet, after a crash too.
 """
 
+import contextlib
 import csv
 import os
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchcheck.config import step_key
+from benchcheck.config import parse, step_key
 from benchcheck.errors import InputError, StudyError, UsageError
 from benchcheck.files import publish
 from benchcheck.pool.items import Item
@@ -137,7 +139,6 @@ def import_pool(
     theirs, left_out = _items(original)
     seen = [look_through(original, step, theirs) for step in original.steps if not steps or step in steps]
     opened, made = _study(Path(study), original, seen)
-    refuse_misfits(opened.config, seen)
     with run_lock(opened):
         return _bring(opened, original, (theirs, left_out), seen, (frames, made))
 
@@ -181,13 +182,20 @@ def _items(original: Original) -> tuple[dict[str, Item], Counter[str]]:
 
 
 def _study(root: Path, original: Original, seen: Sequence[StepSeen]) -> tuple[Study, bool]:
-    """The study, made for these rows where there is none; whether it was made."""
+    """The study, made for these rows where there is none; whether it was made.
+
+    Raises:
+        UsageError: rows that it could not have asked; then none is made.
+    """
     if os.path.isfile(root / CONFIG_NAME) or root.name == CONFIG_NAME:
-        return Study.open(root), False
+        study = Study.open(root)
+        refuse_misfits(study.config, seen)
+        return study, False
     permuted = [max(step.n_perms, key=step.n_perms.__getitem__) for step in seen
                 if LADDER[step.step].permuted and step.n_perms]  # fmt: skip
     name = os.fsencode(root.resolve().name).decode("utf-8", "replace")
     text = config_text(name, models_of(seen), max(1, min(24, permuted[0])) if permuted else 4, grid_in(original))
+    refuse_misfits(parse(tomllib.loads(text), CONFIG_NAME), seen)
     with publish(root / CONFIG_NAME) as path:
         path.write_text(text, encoding="utf-8")
     return Study.open(root), True
@@ -214,6 +222,7 @@ def _bring(
     with publish(differences) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(_COLUMNS)
+        table.writerows(_kept(differences, {original.shown(path) for one in seen for path in original.steps[one.step]}))
         for step in seen:
             bringing = _Bringing(study, original, LADDER[step.step], mine, step)
             for found in bringing.run():
@@ -223,6 +232,17 @@ def _bring(
             done.append(bringing.result)
     examples.sort(key=lambda one: one.what != "removed")
     return Imported(study.root, how[1], len(mine), left_out, done, frames, videos, notes, examples, differences)
+
+
+def _kept(differences: Path, files: set[str]) -> Iterator[list[str]]:
+    """Yield what an earlier import found in other files than these: another step, another package."""
+    with (
+        contextlib.suppress(FileNotFoundError, csv.Error),
+        differences.open(encoding="utf-8", errors="replace", newline="") as file,
+    ):
+        rows = csv.reader(file)
+        if tuple(next(rows, ())) == _COLUMNS:
+            yield from (row for row in rows if len(row) == len(_COLUMNS) and row[-2] not in files)
 
 
 def _pool(study: Study, theirs: Mapping[str, Item]) -> tuple[dict[str, Item], Counter[str]]:
