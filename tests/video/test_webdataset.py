@@ -1,4 +1,4 @@
-"""Shards are read by the webdataset library, as docs/transfer.md shows."""
+"""Shards are read by the webdataset library, as docs/shards.md shows."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from benchcheck.video.frames import Drawn, publish_frames
 
 from .shard_studies import COUNT, KEYS, packed, pool
 
-PAGE = Path(__file__).parents[2] / "docs" / "transfer.md"
+PAGE = Path(__file__).parents[2] / "docs" / "shards.md"
 
 
 def snippet() -> str:
