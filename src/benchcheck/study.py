@@ -19,10 +19,12 @@ from benchcheck.pool.items import Item
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ANSWER_COLUMNS", "CONFIG_NAME", "FRAMES_FILE", "IMPORTED", "Study", "items_table"]
+__all__ = ["ANSWER_COLUMNS", "CONFIG_NAME", "FRAMES_FILE", "IMPORTED", "PACKAGE_MARK", "Study", "items_table"]
 
 CONFIG_NAME = "benchcheck.toml"
 FRAMES_FILE = "frames.json"
+PACKAGE_MARK = ".package-unfinished"
+"""Stands in a folder while a package is made in it; what is there with it is no study, and may be made again."""
 
 _ITEM_BATCH = 10_000
 """Items per parquet row group, at least: about 5 MB of text, so that a pool of any size needs bounded memory."""

@@ -20,6 +20,7 @@ from benchcheck.screen.steps import LADDER
 from benchcheck.study import Study
 from benchcheck.transfer.merge import merge_returns
 from benchcheck.transfer.pack import FACTS
+from benchcheck.transfer.protocol import protocol_hash
 from studies import Run, framed_study, make_items, rows_on_disk
 
 ITEMS = make_items(a=12, b=5)
@@ -185,6 +186,15 @@ def test_a_list_that_does_not_fit(file: Path, refused: Callable[..., None], chan
     files = json.loads(inside[FACTS])["files"]
     files[ROWS] |= change
     refused(repacked(file, inside, facts={"files": files}, listed=False), r"step1/a\.jsonl is not the file that")
+
+
+def test_rows_of_a_step_that_the_protocol_does_not_have(file: Path, refused: Callable[..., None]) -> None:
+    """They would be left out without a word."""
+    inside = contents(file)
+    facts = json.loads(inside[FACTS])
+    protocol = {step: table for step, table in facts["protocol"].items() if step != "1"}
+    changed = {"protocol": protocol, "protocol_sha256": protocol_hash(protocol)}
+    refused(repacked(file, inside, facts=changed), r"lists step1/a\.jsonl, and its protocol has no such step")
 
 
 @pytest.mark.parametrize(

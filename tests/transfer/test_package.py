@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchcheck.cli.transfer import check_arrived
 from benchcheck.config import step_key
 from benchcheck.errors import ConfigError, StudyError, UsageError
 from benchcheck.run.driver import run_study
@@ -194,10 +195,29 @@ def test_a_package_that_was_not_finished_is_made_anew(tmp_path: Path, monkeypatc
         with pytest.raises(KeyboardInterrupt):
             make_package(study, tmp_path / "pkg")
     assert not (tmp_path / "pkg" / "package.json").exists()
+    with pytest.raises(StudyError, match="pkg: a package that was not finished"):
+        check_arrived(Study.open(tmp_path / "pkg"))
+    (tmp_path / "pkg" / "link").symlink_to(study.root)
     made = make_package(study, tmp_path / "pkg", steps=[2], answers=False)
+    check_arrived(Study.open(made.folder))
+    assert study.pool_file.is_file()
     assert not (made.folder / "results" / "step1").exists()
     fresh = make_package(study, tmp_path / "other", steps=[2], answers=False)
     assert set(files_of(made.folder)) == set(files_of(fresh.folder))
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b""])
+def test_a_spec_that_cannot_be_read_is_one_line(run: Run, tmp_path: Path, content: bytes | None) -> None:
+    study = framed_study(tmp_path / "a", ITEMS)
+    config = study.root / "benchcheck.toml"
+    config.write_text(config.read_text() + '[[pool]]\nspec = "own.toml"\nbench = "a"\nfiles = ["x"]\n')
+    spec = study.root / "own.toml"
+    if content is not None:
+        spec.write_bytes(content) if content else spec.mkdir()
+    code, _, err = run("package", study.root, tmp_path / "p")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "own.toml: a spec that is not readable (" in err
+    assert not (tmp_path / "p").exists()
 
 
 def test_a_full_disk_is_one_line(small_disk: Path, tmp_path: Path) -> None:

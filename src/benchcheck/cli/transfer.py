@@ -24,7 +24,10 @@ def check_arrived(study: "Study") -> None:
         ConfigError: it would ask something else than the package did.
         StudyError: its package.json or pool is not what came.
     """
-    if not study.package_file.exists():  # nothing of the transfer room is loaded for a study that came as none
+    from benchcheck.study import PACKAGE_MARK
+
+    if not study.package_file.exists() and not (study.root / PACKAGE_MARK).exists():
+        # Nothing of the transfer room is loaded for a study that came as none.
         return
     from benchcheck.console import warn
     from benchcheck.transfer.package import arrived

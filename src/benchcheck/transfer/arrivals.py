@@ -150,6 +150,8 @@ def _facts(source: Path, size: int, file: IO[bytes]) -> dict[str, Any]:
     protocol = facts.get("protocol")
     if not isinstance(protocol, dict) or facts.get("protocol_sha256") != protocol_hash(protocol):
         raise DamagedFileError(f"{source}: {FACTS} has a protocol and a hash that do not belong together. {_AGAIN}")
+    if odd := next((name for name in files if (row := _ROWS.fullmatch(name)) and row[1] not in protocol), None):
+        raise DamagedFileError(f"{source}: {FACTS} lists {odd}, and its protocol has no such step. {_AGAIN}")
     return facts
 
 

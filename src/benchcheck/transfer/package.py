@@ -16,7 +16,7 @@ from benchcheck.files import publish, writing
 from benchcheck.pool.building.declared import bench_of
 from benchcheck.pool.reading.paths import located
 from benchcheck.screen.steps import LADDER
-from benchcheck.study import CONFIG_NAME, Study
+from benchcheck.study import CONFIG_NAME, PACKAGE_MARK, Study
 from benchcheck.tars import hash_of
 from benchcheck.transfer.packaged import SHARDS, config_text, launcher_text, readme_text, steps_of
 from benchcheck.transfer.protocol import differences, protocol_hash, protocol_table, rule_differences, rule_of
@@ -30,8 +30,6 @@ __all__ = ["PACKAGE_VERSION", "Packaged", "arrived", "make_package"]
 
 PACKAGE_VERSION = 1
 _FORMAT = "benchcheck package"
-_MARK = ".package-unfinished"
-"""Stands in a folder while a package is made in it; what is there with it may be made again."""
 _SCRATCH = ".scratch"
 
 
@@ -125,13 +123,25 @@ def _config_files(study: Study, steps: Sequence[int]) -> tuple[dict[str, str], C
         bench, spec = bench_of(source, study.root), source.spec
         if spec.endswith(".toml") or "/" in spec:
             spec = f"specs/{bench}.toml"
-            specs[spec] = located(study.root, source.spec).read_text(encoding="utf-8-sig")
+            specs[spec] = _read(located(study.root, source.spec))
         entries.append({**entry, "spec": spec, "bench": bench})
     text = config_text(table, steps, entries)
     config = parse(tomllib.loads(text), f"the package's {CONFIG_NAME}")
     changed = differences(protocol_table(study.config), protocol_table(config))
     assert not changed, f"the package would ask something else: {changed}"
     return {**specs, CONFIG_NAME: text}, config
+
+
+def _read(spec: Path) -> str:
+    """Read a spec of the study's own.
+
+    Raises:
+        StudyError: it is not there, or no text.
+    """
+    try:
+        return spec.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as reason:
+        raise StudyError(f"{spec}: a spec that is not readable ({reason}). Cure: put the file back") from None
 
 
 @contextmanager
@@ -141,7 +151,7 @@ def _unfinished(target: Path) -> Iterator[Path]:
     Raises:
         UsageError: there is a package already, or something else.
     """
-    mark, scratch = target / _MARK, target / _SCRATCH
+    mark, scratch = target / PACKAGE_MARK, target / _SCRATCH
     if (target / "package.json").exists():
         raise UsageError(f"{target}: there is a package already. Cure: choose another folder, or remove this one")
     if target.exists() and not mark.exists():
@@ -155,9 +165,9 @@ def _unfinished(target: Path) -> Iterator[Path]:
         target.mkdir(parents=True, exist_ok=True)
         mark.touch()
         for path in target.iterdir():  # what a stopped call left; shards are continued, all else is made again
-            if path.is_dir() and path.name != SHARDS.partition("/")[0]:
+            if path.is_dir() and not path.is_symlink() and path.name != SHARDS.partition("/")[0]:
                 shutil.rmtree(path)
-            elif not path.is_dir() and path != mark:
+            elif path != mark and (path.is_symlink() or not path.is_dir()):
                 path.unlink()
         scratch.mkdir()
         yield scratch
@@ -198,7 +208,7 @@ def _write(study: Study, target: Path, texts: dict[str, str], rows: Sequence[Sna
         _publish(target / name, text.encode(), executable=name.endswith(".sh"))
     for path in sorted(target.rglob("*")):
         name = path.relative_to(target).as_posix()
-        if path.is_file() and not name.startswith((_MARK, _SCRATCH, SHARDS)):
+        if path.is_file() and not name.startswith((PACKAGE_MARK, _SCRATCH, SHARDS)):
             files[name] = {"sha256": hash_of(path), "bytes": path.stat().st_size}
     return files
 
@@ -241,9 +251,12 @@ def arrived(study: Study) -> list[str]:
 
     Raises:
         ConfigError: benchcheck.toml asks something else than the package did; the line names the field.
-        StudyError: package.json is damaged, or the pool is not the one that came.
+        StudyError: the package was not finished, package.json is damaged, or the pool is not the one that came.
     """
     if not study.package_file.exists():
+        if (study.root / PACKAGE_MARK).exists():
+            cure = "Cure: run the same `benchcheck package` again where it was made, then copy it"
+            raise StudyError(f"{study.root}: a package that was not finished. {cure}")
         return []
     facts = read_json(study.package_file, "the package's description")
     if facts.get("format") != _FORMAT or facts.get("package_version") != PACKAGE_VERSION:
