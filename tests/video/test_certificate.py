@@ -414,6 +414,16 @@ def test_what_cannot_be_checked_is_said_in_one_line(
         certify(study)
 
 
+def test_frames_that_the_study_would_not_show_are_not_certified(study: Study, clip: Callable[[str], Path]) -> None:
+    made(study, clip("one.mp4"))
+    (study.root / "benchcheck.toml").write_text(
+        CONFIG_TEXT.replace("[models.8b]", "[frames]\nquality = 90\n[models.8b]")
+    )
+    with pytest.raises(StudyError, match=r"made with frames\.quality = 85, but the config says 90"):
+        certify(Study.open(study.root), workers=1)
+    assert not study.certificate_file.exists()
+
+
 def test_a_certificate_is_published_whole(
     study: Study, clip: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from benchcheck.pool.items import Item
 from benchcheck.study import Study
 from benchcheck.video.crew import settled
 from benchcheck.video.faults import CURES, VideoError
-from benchcheck.video.frames import clean_leftovers, read_folder, refuse_other_spec
+from benchcheck.video.frames import clean_leftovers, read_folder, refuse_other_spec, spec_in
 from benchcheck.video.making.claims import clear_claims, no_locks
 from benchcheck.video.making.disk import Need, need_of
 from benchcheck.video.store import Outcome, parse_video_key, record
@@ -305,10 +305,10 @@ def _todo(study: Study, wanted: Sequence[WantedSet]) -> list[WantedSet]:
         StudyError: a ready folder was made with another `[frames]` config.
     """
     there = study.frames_ready()
-    tables = {
-        each.frames_key: read_folder(study.frames / each.frames_key) for each in wanted if each.frames_key in there
-    }
-    whole = {key: table for key, table in tables.items() if not isinstance(table, str)}
+    whole: dict[str, dict[str, Any]] = {}
+    for each in wanted:
+        if each.frames_key in there and not isinstance(table := read_folder(study.frames / each.frames_key), str):
+            whole[each.frames_key] = spec_in(table)
     refuse_other_spec(study, list(whole.items()))
     return [each for each in wanted if each.frames_key not in whole]
 

@@ -20,6 +20,7 @@ from benchcheck.pipes import cores
 from benchcheck.study import FRAMES_FILE, Study
 from benchcheck.video.crew import settled
 from benchcheck.video.faults import VideoError
+from benchcheck.video.frames import read_folder, refuse_other_spec, spec_in
 from benchcheck.video.making.extract import LIMIT_S, FramesProgress
 from benchcheck.video.proving.compare import LIMITS, Compared
 from benchcheck.video.proving.second import second_versions
@@ -56,7 +57,8 @@ def certify(
 
     Raises:
         MissingExtraError: the second decoder is not installed.
-        StudyError: no set is ready, or the certificate cannot be written.
+        StudyError: no set is ready, one was made with another `[frames]` config, which the study would not show, or the
+            certificate cannot be written.
         UsageError: `workers`, `limit_s` or `sample` is out of range.
     """
     workers = cores() if workers is None else workers
@@ -68,6 +70,8 @@ def certify(
     if not there:
         raise StudyError(f"{study.frames}: no set of frames is ready. Cure: benchcheck frames extract {study.root}")
     chosen = [there[key] for key in _drawn(sorted(there), sample, seed)]
+    tables = ((each.frames_key, read_folder(study.frames / each.frames_key)) for each in chosen)
+    refuse_other_spec(study, [(key, spec_in(table)) for key, table in tables if not isinstance(table, str)])
     # Before they are looked at: a set that is made again meanwhile makes the certificate stale.
     marks = {each.frames_key: _mark(study, each.frames_key) for each in chosen}
     tally = _tally(study, chosen, workers, limit_s, progress)
