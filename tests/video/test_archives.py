@@ -273,3 +273,23 @@ def test_changed_bytes_never_break_the_reader(
                 bytes_of(member)
             except VideoError as fault:
                 assert fault.status in ("archive_damaged", "bad_member")  # noqa: PT017 - or it is whole
+
+
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.tar.bz2", "a.tar.xz"])
+def test_a_changed_byte_of_a_packed_tar_is_never_a_changed_video(tmp_path: Path, name: str) -> None:
+    whole = packed(name, FILES)
+    faults = 0
+    for at in range(2, len(whole), 397):
+        found = listing(tmp_path / name, whole[:at] + bytes([whole[at] ^ 0x20]) + whole[at + 1 :])
+        assert {member.path: bytes_of(member) for member in found.members if not member.bad} in ({}, FILES)
+        if not found.members:
+            assert found.fault is not None
+            faults += found.fault.status == "archive_damaged"
+    assert faults > 0.9 * len(range(2, len(whole), 397))
+
+
+@pytest.mark.parametrize("behind", [b"\0" * 4096, b"-----BEGIN PGP SIGNATURE-----"])
+def test_what_stands_behind_a_whole_packed_tar_does_not_matter(tmp_path: Path, behind: bytes) -> None:
+    found = listing(tmp_path / "a.tar.gz", packed("a.tar.gz", FILES) + behind)
+    assert found.fault is None
+    assert {member.path: bytes_of(member) for member in found.members} == FILES

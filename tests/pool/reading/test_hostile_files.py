@@ -340,7 +340,7 @@ def bomb(folder: Path, name: str, megabytes: int) -> Path:
 def test_a_zip_bomb_is_refused_while_it_is_read(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = bomb(tmp_path, name, 4)
     assert sum(1 for _ in read_records(path)) == 4096  # a small file may pack well
-    monkeypatch.setattr(sources, "_FREE", 1 << 20)
+    monkeypatch.setattr(sources, "FREE", 1 << 20)
     assert "unpacks to over 200 times its" in complaint(path)
     monkeypatch.setattr(sources, "MAX_RATIO", 10_000)
     assert sum(1 for _ in read_records(path)) == 4096
@@ -355,13 +355,13 @@ def test_a_zip_bomb_of_many_members_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(sources, "MAX_ARCHIVE", 1 << 20)
     assert "the archive unpacks to over" in complaint(path)
     monkeypatch.setattr(sources, "MAX_ARCHIVE", 1 << 30)
-    monkeypatch.setattr(sources, "_FREE", len(rows))
+    monkeypatch.setattr(sources, "FREE", len(rows))
     monkeypatch.setattr(sources, "MAX_RATIO", 2)
     assert "times its" in complaint(path)
 
 
 def test_a_header_that_lies_about_its_size_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_FREE", 1 << 20)
+    monkeypatch.setattr(sources, "FREE", 1 << 20)
     path = bomb(tmp_path, "a.zip", 4)
     data = bytearray(path.read_bytes())
     place = data.index(b"PK\x01\x02") + 24

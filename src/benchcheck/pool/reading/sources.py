@@ -22,7 +22,9 @@ from benchcheck.errors import DamagedFileError, InputError
 
 __all__ = [
     "ALLOWED",
+    "FREE",
     "MAX_LINE",
+    "MAX_RATIO",
     "PARQUET",
     "READABLE",
     "Origin",
@@ -44,8 +46,8 @@ MAX_ARCHIVE = 32 << 30
 """Bytes that a whole archive may unpack to."""
 MAX_RATIO = 200
 """Bytes out for each byte in. Annotations pack 5 to 30 times, a bomb of zeros 1,000 times."""
-_FREE = 32 << 20
-"""Bytes that may come out at any ratio: a small file of repeated rows packs well."""
+FREE = 32 << 20
+"""Bytes that may come out at any ratio: a small file of repeated rows packs well. Of archives of videos the same."""
 _BLOCK = 1 << 20
 
 READABLE = {
@@ -187,9 +189,9 @@ def _measure(origin: Origin, count: int, fresh: int) -> None:
         what = f"unpacks to over {MAX_UNPACKED >> 30} GB"
     elif meter.total > MAX_ARCHIVE:
         what = f"the archive unpacks to over {MAX_ARCHIVE >> 30} GB"
-    elif count > _FREE and count > MAX_RATIO * origin.packed:
+    elif count > FREE and count > MAX_RATIO * origin.packed:
         what = f"unpacks to over {MAX_RATIO} times its {origin.packed:,} bytes"
-    elif meter.total > _FREE and meter.total > MAX_RATIO * meter.size:
+    elif meter.total > FREE and meter.total > MAX_RATIO * meter.size:
         what = f"the archive unpacks to over {MAX_RATIO} times its {meter.size:,} bytes"
     else:
         return
@@ -340,7 +342,7 @@ def _member(archive: zipfile.ZipFile, path: Path, info: zipfile.ZipInfo, meter: 
         raise DamagedFileError(f"{origin.name}: this member is encrypted. Cure: unpack it with its password")
     if info.filename.lower().endswith(_ARCHIVES):
         raise DamagedFileError(f"{origin.name}: an archive in an archive. Cure: unpack the outer one")
-    if info.file_size > max(_FREE, MAX_RATIO * info.compress_size):
+    if info.file_size > max(FREE, MAX_RATIO * info.compress_size):
         # Its own header says so: no need to read a gigabyte first.
         raise _bomb(origin, f"unpacks to over {MAX_RATIO} times its {origin.packed:,} bytes")
     return origin

@@ -5,6 +5,7 @@ with the reason: an item that wants it is told why it cannot have it.
 """
 
 import contextlib
+import gzip
 import posixpath
 import re
 import stat
@@ -15,8 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from benchcheck.pool.reading.sources import FREE, MAX_RATIO
 from benchcheck.video.faults import VideoError
-from benchcheck.video.sources.joined import DAMAGED, FREE, MAX_RATIO, Joined, solid_stream
+from benchcheck.video.sources.joined import DAMAGED, Joined, Solid, solid_stream
 from benchcheck.video.sources.sniff import HEAD_BYTES, check_head
 from benchcheck.video.task import Member
 
@@ -30,6 +32,7 @@ _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 _BAD_DIRECTORY = (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error)
 _BLOCK = 512
 """Bytes of a tar header."""
+_REST = 1 << 20
 
 
 @dataclass(slots=True)
@@ -45,7 +48,8 @@ def contents_of(name: str, parts: tuple[str, ...]) -> Contents:
     """Return what is in an archive; one that is damaged or cut off gives what stands before the damage, and the fault.
 
     A zip archive's directory and a plain tar's headers are read, whatever their length. A packed tar has to be unpacked
-    from end to end, in memory.
+    from end to end, in memory. One that is damaged, and not only cut off, gives nothing: its checksum is over all of
+    it, and a changed byte of a video shows nowhere else.
 
     Args:
         name: how messages call it.
@@ -77,12 +81,40 @@ def _read(found: Contents, source: Joined) -> None:
     if head.startswith(_ZIP) or (found.name.lower().endswith(".zip") and zipfile.is_zipfile(cast(Any, source))):
         found.members += _zip_members(found.name, source)
     elif head.startswith(_PACKED):
-        with solid_stream(source) as stream:
-            _add_tar(found, source.paths, stream, solid=True)
+        _read_packed(found, source)
     else:
         if head[257:262] != b"ustar":
             check_head(head)
         _add_tar(found, source.paths, source, solid=False)
+
+
+def _read_packed(found: Contents, source: Joined) -> None:
+    """Read a packed tar's headers, and on to the end, where the checksum of all its bytes is compared.
+
+    Raises:
+        EOFError: it is cut off.
+        OSError, zlib.error, lzma.LZMAError: it is damaged.
+    """
+    try:
+        with solid_stream(source) as stream:
+            _add_tar(found, source.paths, stream, solid=True)
+            _read_to_end(stream)
+    except EOFError:
+        raise
+    except (OSError, *DAMAGED) as reason:
+        if getattr(reason, "errno", None) is None:
+            found.members.clear()
+        raise
+
+
+def _read_to_end(stream: Solid) -> None:
+    """Read what is left; other bytes behind a whole gzip stream, such as a signature, are none of the archive's."""
+    try:
+        while stream.read(_REST):
+            pass
+    except gzip.BadGzipFile as reason:
+        if not str(reason).startswith("Not a gzipped file"):
+            raise
 
 
 def _damaged(name: str, reason: Exception) -> VideoError:

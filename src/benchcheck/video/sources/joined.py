@@ -10,13 +10,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO, Any, Self, cast
 
+from benchcheck.pool.reading.sources import FREE, MAX_RATIO
 from benchcheck.video.faults import VideoError
 from benchcheck.video.task import Member
 
 __all__ = [
     "DAMAGED",
-    "FREE",
-    "MAX_RATIO",
     "Joined",
     "Solid",
     "content",
@@ -26,10 +25,6 @@ __all__ = [
     "solid_stream",
 ]
 
-MAX_RATIO = 200
-"""Bytes out for each byte in. Videos hardly pack at all; a bomb of zeros packs 1,000 times."""
-FREE = 32 << 20
-"""Bytes that may come out at any ratio."""
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 """What unpacking raises on damaged data; a bz2 stream raises OSError without a number."""
 _BLOCK = 1 << 20
@@ -184,8 +179,10 @@ def solid_stream(source: Joined) -> Iterator[Solid]:
 
 
 @contextlib.contextmanager
-def reading(member: Member) -> Iterator[Joined]:
+def reading(member: Member, what: str = "") -> Iterator[Joined]:
     """Open the files of a member's archive; what is wrong while they are read is the archive's fault.
+
+    Messages call it by the member's name, or by `what` where more than this member is read.
 
     Raises:
         VideoError: `unreadable` or `missing` where a file cannot be opened, `archive_damaged` where it is damaged.
@@ -197,15 +194,15 @@ def reading(member: Member) -> Iterator[Joined]:
         raise VideoError("missing", f"the archive's file {reason.filename!r} is gone") from reason
     except OSError as reason:
         if reason.errno is None:
-            raise _damaged(member, str(reason)) from reason
-        raise VideoError("unreadable", f"{member.name!r}: {reason.strerror}") from reason
+            raise _damaged(what or member.name, str(reason)) from reason
+        raise VideoError("unreadable", f"{what or member.name!r}: {reason.strerror}") from reason
     except DAMAGED as reason:
-        raise _damaged(member, str(reason)) from reason
+        raise _damaged(what or member.name, str(reason)) from reason
 
 
-def _damaged(member: Member, what: str) -> VideoError:
+def _damaged(name: str, why: str) -> VideoError:
     """What to raise for a member that does not come out of its archive."""
-    return VideoError("archive_damaged", f"{member.name!r}: the archive is damaged or cut off here: {what}")
+    return VideoError("archive_damaged", f"{name!r}: the archive is damaged or cut off here: {why}")
 
 
 def data_span(source: Joined, member: Member) -> tuple[int, int]:
@@ -218,11 +215,11 @@ def data_span(source: Joined, member: Member) -> tuple[int, int]:
     if member.crc is not None:
         header = source.exactly(start, _HEADER)
         if len(header) < _HEADER or not header.startswith(b"PK\x03\x04"):
-            raise _damaged(member, "no header stands where its directory says")
+            raise _damaged(member.name, "no header stands where its directory says")
         start += _HEADER + int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     end = start + member.packed
     if end > source.size:
-        raise _damaged(member, f"it ends at byte {end:,} of {source.size:,}")
+        raise _damaged(member.name, f"it ends at byte {end:,} of {source.size:,}")
     return start, end
 
 
@@ -242,9 +239,9 @@ def content(source: Joined, member: Member) -> Iterator[bytes]:
             break
         yield block
     if count != member.size:
-        raise _damaged(member, f"it has not the {member.size:,} bytes that its directory says")
+        raise _damaged(member.name, f"it has not the {member.size:,} bytes that its directory says")
     if member.crc is not None and crc != member.crc:
-        raise _damaged(member, "its checksum (CRC-32) is another")
+        raise _damaged(member.name, "its checksum (CRC-32) is another")
 
 
 def solid_content(stream: Solid, member: Member) -> Iterator[bytes]:
@@ -258,7 +255,7 @@ def solid_content(stream: Solid, member: Member) -> Iterator[bytes]:
     while stream.at < end and (block := stream.read(end - stream.at)):
         yield block
     if stream.at != end:
-        raise _damaged(member, "it ends too early")
+        raise _damaged(member.name, "it ends too early")
 
 
 def _unpacked(source: Joined, member: Member, start: int, end: int) -> Iterator[bytes]:

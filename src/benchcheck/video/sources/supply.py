@@ -78,7 +78,7 @@ class Supply:
             by_place.setdefault(_member(task).at, []).append(task)
         waiting = [by_place[at] for at in sorted(by_place)]
         try:
-            with reading(_member(tasks[0])) as source, solid_stream(source) as stream:
+            with reading(_member(tasks[0]), _member(tasks[0]).archive) as source, solid_stream(source) as stream:
                 while waiting:
                     path = self._lay(stream, waiting[0])
                     for task in waiting.pop(0):
