@@ -29,6 +29,7 @@ from benchcheck.video.sources.media import Media, reachable
 from benchcheck.video.store import last_outcomes
 from benchcheck.video.task import Task
 from benchcheck.video.wanted import tasks_of, wanted_sets
+from studies import Run, make_items, make_study
 
 from .clips import number_of
 from .packing import PACKINGS, link_in_tar, packed, split, tarred, zipped
@@ -462,3 +463,26 @@ def test_a_run_killed_while_it_unpacks_leaves_nothing_behind(
     assert extracted(undisturbed, names).made == 40
     assert pictures(undisturbed) == pictures(study)
     shutil.rmtree(study.frames)
+
+
+def test_an_archive_that_nobody_named_is_told_where_videos_are_missing(tmp_path: Path, run: Run) -> None:
+    """The first thing that a newcomer meets: the download is one zip file, and every video is missing."""
+    clips, study = tmp_path / "clips", make_study(tmp_path / "study")
+    clips.mkdir()
+    path = study.root / "benchcheck.toml"
+    said = path.read_text(encoding="utf-8") + f'\n[videos]\nfolder = "{clips}"\n'
+    path.write_text(said, encoding="utf-8")
+    Study.open(study.root).write_pool(make_items(a=1))
+    for command in (("frames", "extract"), ("videos", "prepare")):
+        assert run(*command, study.root)[2] == ""
+    (clips / "all.zip").write_bytes(b"")
+    (clips / "more.tar.part-aa").write_bytes(b"")
+    for command in (("frames", "extract"), ("videos", "prepare")):
+        code, _, err = run(*command, study.root)
+        assert code == 0
+        assert err == (
+            f"warning: {clips} holds archives that are not looked into: all.zip, more.tar.part-aa. "
+            "Cure: name them in videos.archives\n"
+        )
+    path.write_text(said + 'archives = ["all.zip"]\n', encoding="utf-8")
+    assert run("frames", "extract", study.root)[2] == ""

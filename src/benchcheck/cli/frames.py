@@ -30,10 +30,11 @@ def frames_extract(
     ] = False,
 ) -> None:
     """Decode the frames that are not there yet; the same command continues where it stopped."""
-    from benchcheck.console import FramesBar, note, tell
+    from benchcheck.console import FramesBar, note, tell, warn
     from benchcheck.run.shard import WHOLE, parse_shard
     from benchcheck.study import Study
     from benchcheck.video.making.extract import plan_extraction
+    from benchcheck.video.sources.unread import unread_archives
 
     part = parse_shard(shard, os.environ) if shard else WHOLE
     opened, bar = Study.open(study), FramesBar()
@@ -46,6 +47,8 @@ def frames_extract(
         bar.close()
     for line in summary.lines():
         tell(line)
+    for line in unread_archives(opened) if summary.statuses["missing"] else ():
+        warn(line)
 
 
 @frames_app.command("check")
@@ -60,7 +63,7 @@ def frames_check(
     import json
 
     from benchcheck.cli.certificate_table import certificate_lines, certificate_table
-    from benchcheck.console import FramesBar, tell
+    from benchcheck.console import FramesBar, note, tell
     from benchcheck.study import Study
     from benchcheck.video.proving.certificate import certify
 
@@ -75,5 +78,6 @@ def frames_check(
         tell(certificate_table(certificate))
         for line in certificate_lines(certificate):
             tell(line)
+        note(f"The certificate: {opened.certificate_file}")
     if certificate["counts"]["differing"] or not certificate["counts"]["agreeing"]:
         raise typer.Exit(1)

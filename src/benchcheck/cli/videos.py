@@ -30,6 +30,7 @@ def videos_prepare(
     from benchcheck.run.lock import run_lock
     from benchcheck.study import Study
     from benchcheck.video.preparing.prepare import prepare_videos
+    from benchcheck.video.sources.unread import unread_archives
 
     opened, bar = Study.open(study), FramesBar("videos")
     with run_lock(opened, warn=warn):
@@ -39,6 +40,8 @@ def videos_prepare(
             bar.close()
     for line in summary.lines():
         tell(line)
+    for line in unread_archives(opened) if summary.statuses["missing"] else ():
+        warn(line)
 
 
 @videos_app.command("list")
