@@ -34,9 +34,9 @@ def heard(at_least: int = av.logging.ERROR) -> Iterator[list[tuple[int, str, str
     """Collect what FFmpeg says while the block runs: level, who, what. Nothing of it reaches the terminal.
 
     Only for decoders without threads that outlive the call. The log is one for the process, and each message waits for
-    Python's lock. With frame threads (H.264, 4 of them) the complaint about packet 20 came with packet 21 or 22, and some
-    came after the block, to a log that was closed. dav1d's speak while they are being closed, by a caller that holds
-    that lock and waits for them: for ever. So `opened.Opened` has slice threads, and one for AV1.
+    Python's lock. With frame threads (H.264, 4 of them) the complaint about packet 20 came with packet 21 or 22, and
+    some came after the block, to a log that was closed. dav1d's speak while they are being closed, by a caller that
+    holds that lock and waits for them: for ever. So `opened.Opened` has slice threads, and one for AV1.
     """
     level, repeats = av.logging.get_level(), av.logging.get_skip_repeated()
     av.logging.set_level(at_least)
