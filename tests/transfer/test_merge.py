@@ -246,6 +246,22 @@ def test_logs_and_what_only_describes_there_lie_apart(home: Study, there: Study,
     assert not home.certificate_file.exists()
 
 
+def test_logs_of_two_packages_of_one_name_both_stay(home: Study, there: Study, tmp_path: Path) -> None:
+    """Two studies on one machine, packed on one day; a log that has grown takes its own place."""
+    other = twin(home, tmp_path / "other")
+    for study, text in ((there, "one\n"), (other, "two\n")):
+        study.logs.mkdir(exist_ok=True)
+        (study.logs / "server.log").write_text(text)
+    for study, folder in ((there, "x"), (other, "y"), (there, "x")):
+        file = packed(study, tmp_path / folder)
+        (merged,) = merge_returns(home, [file])
+        assert merged.logs is not None
+        with (study.logs / "server.log").open("a") as log:
+            log.write("more\n")
+    kept = sorted(path.read_text() for path in (home.logs / "returns").glob("*/server.log"))
+    assert kept == ["one\nmore\n", "two\n"]
+
+
 def test_damaged_lines_of_accounting_are_left_out(home: Study, there: Study, tmp_path: Path) -> None:
     there.append(1, "a", None, [answer(there, ITEMS[0])])
     there.logs.mkdir(exist_ok=True)

@@ -4,6 +4,7 @@ Everything is checked before the first row is written, and what is written is de
 that a merge that was killed is completed by the same call, and one that was done changes nothing.
 """
 
+import itertools
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -182,14 +183,38 @@ def _said(line: dict[str, Any]) -> str:
 
 
 def _keep_logs(study: Study, arrival: Arrival) -> Path | None:
-    """Keep what else came, below logs/returns/; accounting apart, which is the study's now."""
-    folder = study.logs / "returns" / arrival.name
+    """Keep what else came, below logs/returns/; accounting apart, which is the study's now.
+
+    Two packages of one machine and day have one name: what would replace another file than its own beginning lies in a
+    folder with a number.
+    """
     names = [name for name in arrival.files if name not in _COSTS and not _is_rows(name)]
-    for name in names:
-        target = folder / name.removeprefix("logs/")
-        with publish(target) as temporary:
-            shutil.copyfile(arrival.files[name], temporary)
-    return folder if names else None
+    if not names:
+        return None
+    logs = {name.removeprefix("logs/"): arrival.files[name] for name in names}
+    folders = (study.logs / "returns" / f"{arrival.name}{ending}" for ending in _endings())
+    folder = next(folder for folder in folders if all(_begins(folder / name, logs[name]) for name in logs))
+    for name, file in logs.items():
+        with publish(folder / name) as temporary:
+            shutil.copyfile(file, temporary)
+    return folder
+
+
+def _endings() -> Iterator[str]:
+    """What tells folders of one name apart."""
+    yield ""
+    yield from (f"-{number}" for number in itertools.count(2))
+
+
+def _begins(before: Path, after: Path) -> bool:
+    """Whether a file is not there, or holds what another one begins with: a log that has grown since."""
+    if not before.exists():
+        return True
+    with before.open("rb") as old, after.open("rb") as new:
+        while block := old.read(1 << 20):
+            if new.read(len(block)) != block:
+                return False
+    return True
 
 
 def _is_rows(name: str) -> bool:
