@@ -480,7 +480,7 @@ def test_what_items_still_need_is_told(other: Study, shards: Path) -> None:
     other.write_pool([item("0.mp4"), item("nobody.mp4", number=1)])
     summary = unpack_frames(other, shards)
     assert summary.missing == 1
-    assert summary.lines()[-1] == "needed and in none of these shards: 1 set; benchcheck status names them"
+    assert summary.lines()[-1] == "needed and in none of these: 1 set; benchcheck status says why"
 
 
 def test_the_command(other: Study, shards: Path, run: Run) -> None:

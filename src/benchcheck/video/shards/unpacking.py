@@ -62,7 +62,7 @@ class UnpackSummary:
         if self.skipped:
             lines.append(f"unpacked before: {counted(self.skipped, 'shard')}, of which every set is there and whole")
         if self.missing:
-            lines.append(f"needed and in none of these shards: {counted(self.missing, 'set')}; benchcheck status names them")
+            lines.append(f"needed and in none of these: {counted(self.missing, 'set')}; benchcheck status says why")
         return lines
 
 
