@@ -163,7 +163,7 @@ def test_a_ledger_spares_reading_and_a_changed_file_is_read_again(
     far = str(tmp_path / "far")
     upload(source, far)
     read: list[str] = []
-    from benchcheck.transfer.far.side import outgoing
+    from benchcheck.transfer.far import outgoing
 
     real = outgoing.hash_of
     monkeypatch.setattr(outgoing, "hash_of", lambda path: read.append(path.name) or real(path))
@@ -302,7 +302,7 @@ def test_a_file_that_changes_on_its_way_is_no_success(
 def test_a_file_that_is_gone_before_it_is_sent_is_one_line(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    from benchcheck.transfer.far.side import remote
+    from benchcheck.transfer.far import remote
 
     real = remote._to_send
     gone = source / "package" / "README.md"

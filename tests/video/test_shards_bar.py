@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from benchcheck import console
-from benchcheck.cli.shards import _Bar
+from benchcheck.cli.shards import ShardsBar
 from benchcheck.video.shards.packing import ShardsProgress
 
 
@@ -14,7 +14,7 @@ from benchcheck.video.shards.packing import ShardsProgress
 def test_the_bar_shows_megabytes_and_their_rate(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
     shown = Console(stderr=True, force_terminal=terminal, width=120, record=True)
     monkeypatch.setattr(console, "_err", shown)
-    told: Callable[[ShardsProgress], None] = _Bar("pack")
+    told: Callable[[ShardsProgress], None] = ShardsBar("pack")
     for done in (0, 250_000_000, 500_000_000):
         told(ShardsProgress(done, 500_000_000, done / 1e8))
     text = [task.description for task in told.bars.tasks]  # type: ignore[attr-defined]
