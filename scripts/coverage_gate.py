@@ -44,6 +44,7 @@ PURE = (
     "transfer/original/layout.py",
     "video/preparing/cadence.py",
     "video/preparing/fingerprint.py",
+    "video/amounts.py",
     "video/grid.py",
     "video/shards/layout.py",
     "video/sources/names.py",

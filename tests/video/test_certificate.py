@@ -217,6 +217,7 @@ def test_a_certificate_is_stale_when_sets_changed_or_came(study: Study, clip: Ca
     for content in (b"", b"[1]", b'{"counts": 3}', b"\xff\x00", b"[" * 100_000):
         study.certificate_file.write_bytes(content)
         assert "not readable as a certificate. Cure" in certificate_line(study)
+        assert not certificate_line(study).startswith(str(study.root)), "the page gives its first letter a capital"
 
 
 def test_sets_that_no_item_needs_make_no_certificate_stale(study: Study, clip: Callable[[str], Path]) -> None:

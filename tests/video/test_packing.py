@@ -227,6 +227,11 @@ def test_nothing_to_pack_is_told(study: Study, tmp_path: Path) -> None:
         pack_frames(study, tmp_path / "out")
 
 
+def test_everything_of_nothing_is_told(make_study: Callable[..., Study], tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"no frames to pack: none is there\. Cure: benchcheck frames extract"):
+        pack_frames(Study(tmp_path / "nothing", make_study().config), everything=True)
+
+
 def test_everything_needs_no_pool(study: Study, tmp_path: Path) -> None:
     draw(study, ["k:nobody's", "with space\n'and' दृश्य"])
     study.pool_file.unlink()
@@ -322,7 +327,7 @@ def test_what_would_not_fit_is_refused_before_anything_is_written(
 ) -> None:
     usage = shutil._ntuple_diskusage(10**6, 10**6, 1000)  # type: ignore[attr-defined]
     monkeypatch.setattr("benchcheck.video.shards.packing.shutil.disk_usage", lambda folder: usage)
-    with pytest.raises(StudyError, match=r"the shards need [67]\d\.?\d? KB, and 1 KB are free\. Cure: --to a"):
+    with pytest.raises(StudyError, match=r"the shards need [67]\d\.?\d? kB, and 1 kB are free\. Cure: --to a"):
         pack_frames(study, tmp_path / "out")
     assert not [name for name in os.listdir(tmp_path / "out") if name.endswith(".tar")]
 
@@ -381,7 +386,7 @@ def test_the_command(study: Study, tmp_path: Path, run: Run) -> None:
     assert run("frames", "pack", study.root, "--to", tmp_path / "x", "--all")[0] == 0
     code, out, err = run("frames", "pack", study.root, "--shard-size", "2 parsec")
     assert (code, out) == (2, "")
-    assert err == "benchcheck: --shard-size 2 parsec: not a size. Allowed: 2GB, 500MB and the like, from 10KB on\n"
+    assert err == "benchcheck: --shard-size 2 parsec: not a size. Allowed: 2GB, 500MB and the like, from 10kB on\n"
 
 
 PACK = """

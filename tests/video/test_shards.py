@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from benchcheck.config import Config, Frames, Model
 from benchcheck.errors import DamagedFileError, UsageError
 from benchcheck.inputs import Normalize
+from benchcheck.video.amounts import counted, shown_size
 from benchcheck.video.shards.layout import (
     Manifest,
     Shard,
-    counted,
     is_shard,
     other_field,
     parse_manifest,
     parse_size,
     planned,
     shard_name,
-    shown_size,
     spec_of,
     video_of,
 )
@@ -157,9 +156,9 @@ def test_what_people_read() -> None:
     sizes = {
         0: "0 bytes",
         999: "999 bytes",
-        1500: "1.5 KB",
+        1500: "1.5 kB",
         2 * 10**9: "2 GB",
-        999_600: "1,000 KB",
+        999_600: "1,000 kB",
         5 * 10**15: "5,000 TB",
     }
     assert {size: shown_size(size) for size in sizes} == sizes

@@ -393,7 +393,7 @@ def test_what_would_not_fit_is_refused_before(
         return shutil._ntuple_diskusage(10**6, 10**6, 11_000)  # type: ignore[attr-defined]
 
     monkeypatch.setattr("benchcheck.video.shards.unpacking.shutil.disk_usage", usage)
-    with pytest.raises(StudyError, match=r"the frames need \d+\.?\d* KB, and 11 KB are free\. Cure: free space"):
+    with pytest.raises(StudyError, match=r"the frames need \d+\.?\d* kB, and 11 kB are free\. Cure: free space"):
         unpack_frames(other, shards)
     assert asked == [other.root]
     assert not other.frames.exists()

@@ -75,7 +75,7 @@ class ShardsBar:
 
     def __call__(self, state: "ShardsProgress") -> None:
         """Move the bar."""
-        from benchcheck.video.shards.layout import shown_size
+        from benchcheck.video.amounts import shown_size
 
         if not self.bars.console.is_terminal:
             return

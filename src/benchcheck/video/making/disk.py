@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchcheck.errors import StudyError
 from benchcheck.study import Study
+from benchcheck.video.amounts import counted, shown_size
 
 __all__ = ["FRAME_BYTES", "MARGIN", "SPARE_BYTES", "Need", "bytes_of_set", "free_at", "need_of"]
 
@@ -42,10 +43,9 @@ class Need:
     def line(self) -> str:
         """Return the estimate as one line."""
         basis = "as those on disk" if self.measured else f"{FRAME_BYTES / 1000:.0f} kB a frame of 448 px"
-        free = "unknown" if self.free_bytes is None else _text(self.free_bytes)
-        return (
-            f"{self.sets:,} sets of frames to make: about {_text(self.bytes)} ({basis}); free in {self.folder}: {free}"
-        )
+        free = "unknown" if self.free_bytes is None else shown_size(self.free_bytes)
+        size = f"about {shown_size(self.bytes)} ({basis}); free in {self.folder}: {free}"
+        return f"{counted(self.sets, 'set')} of frames to make: {size}"
 
     def refuse(self) -> None:
         """Refuse to begin, or to go on, where it would not fit.
@@ -57,13 +57,13 @@ class Need:
             return
         wanted = self.bytes + round(self.bytes * MARGIN) + SPARE_BYTES
         if self.free_bytes is not None and self.free_bytes < wanted:
-            raise self._too_little(_text(wanted), _text(self.free_bytes))
+            raise self._too_little(shown_size(wanted), shown_size(self.free_bytes))
         if self.free_files is not None and self.free_files < self.files:
             raise self._too_little(f"{self.files:,} files", f"room for {self.free_files:,}")
 
     def _too_little(self, wanted: str, free: str) -> StudyError:
         return StudyError(
-            f"{self.folder}: the {self.sets:,} sets of frames to make need about {wanted} with a margin, and there is "
+            f"{self.folder}: {counted(self.sets, 'set')} of frames to make: about {wanted} with a margin, and there is "
             f"{free} free. Cure: free space, set POOL_FRAMES_DIR to a larger disk, or go on with --ignore-free-space"
         )
 
@@ -106,11 +106,3 @@ def free_at(folder: Path) -> tuple[int | None, int | None]:
         return None, None
     space = found.f_bavail * found.f_frsize if found.f_blocks else None
     return space, found.f_favail if found.f_files else None
-
-
-def _text(number: float) -> str:
-    """Bytes with three figures."""
-    for size, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if number >= size:
-            return f"{number / size:.3g} {name}"
-    return f"{number:.0f} B"

@@ -227,7 +227,9 @@ def certificate_line(study: Study) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        return f"{path}: not readable as a certificate. Cure: benchcheck frames check {study.root}"
+        # Begins with a word: where it stands in a sentence of its own it is given a capital, which a path must not be.
+        what = f"no frames are certified: {path}: not readable as a certificate"
+        return f"{what}. Cure: benchcheck frames check {study.root}"
     return line + (f", {others:,} could not be compared" if others else "") + (f"; stale: {stale}" if stale else "")
 
 

@@ -15,14 +15,12 @@ __all__ = [
     "SHARD_BYTES",
     "Manifest",
     "Shard",
-    "counted",
     "is_shard",
     "other_field",
     "parse_manifest",
     "parse_size",
     "planned",
     "shard_name",
-    "shown_size",
     "spec_of",
     "video_of",
 ]
@@ -148,9 +146,7 @@ def parse_manifest(text: bytes, where: str) -> Manifest:
     version = table.get("version", SHARDS_VERSION)
     if version != SHARDS_VERSION or isinstance(version, bool):
         cure = f"this benchcheck reads {SHARDS_VERSION}. Cure: unpack with the benchcheck that packed them"
-        raise DamagedFileError(
-            f"{where}: version {_shown(version)!r}, but {cure}"
-        )
+        raise DamagedFileError(f"{where}: version {_shown(version)!r}, but {cure}")
     entries = table.get("shards")
     if not isinstance(entries, list):
         raise _wrong(where, "'shards' is no list")
@@ -208,18 +204,5 @@ def parse_size(text: str) -> int:
     unit = found[2].upper() if found else ""
     size = int(float(found[1]) * _UNITS[unit if unit in _UNITS else f"{unit}B"]) if found else 0
     if size < _LEAST_SHARD:
-        raise UsageError(f"--shard-size {text}: not a size. Allowed: 2GB, 500MB and the like, from 10KB on")
+        raise UsageError(f"--shard-size {text}: not a size. Allowed: 2GB, 500MB and the like, from 10kB on")
     return size
-
-
-def shown_size(size: float) -> str:
-    """Return bytes for people, such as 5.1 GB."""
-    for unit, one in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
-        if size >= one:
-            return f"{size / one:.3g} {unit}" if size < 999.5 * one else f"{size / one:,.0f} {unit}"
-    return f"{size:.0f} bytes"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number of things for people: 1 shard, 2 shards."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

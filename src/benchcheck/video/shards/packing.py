@@ -22,16 +22,15 @@ from benchcheck.errors import StudyError, UsageError
 from benchcheck.files import publish, writing
 from benchcheck.study import FRAMES_FILE, Study
 from benchcheck.tars import Member, tar_bytes, write_tar
+from benchcheck.video.amounts import counted, shown_size
 from benchcheck.video.frames import frame_name, read_folder, refuse_other_spec, usable_key, well_formed
 from benchcheck.video.shards.layout import (
     MANIFEST_NAME,
     SHARD_BYTES,
     Manifest,
     Shard,
-    counted,
     is_shard,
     other_field,
-    shown_size,
     spec_of,
     video_of,
 )
@@ -155,7 +154,8 @@ def pack_frames(
             plan = plan_shards(target, sets, shard_bytes)
             if not plan:
                 summary.missing = len(missing - set(summary.damaged))
-                what = summary.lines()[1:] or ["no item needs any"]
+                none = "none is there. Cure: benchcheck frames extract" if everything else "no item needs any"
+                what = summary.lines()[1:] or [none]
                 raise StudyError(f"{study.frames}: no frames to pack: {'; '.join(what)}")
             _make_ready(target, plan)
             try:

@@ -16,7 +16,8 @@ from typing import Any
 from benchcheck.errors import StudyError, UsageError
 from benchcheck.files import append_rows, publish
 from benchcheck.study import Study
-from benchcheck.video.shards.layout import MANIFEST_NAME, Shard, counted, is_shard, other_field, planned, shard_name
+from benchcheck.video.amounts import counted
+from benchcheck.video.shards.layout import MANIFEST_NAME, Shard, is_shard, other_field, planned, shard_name
 
 __all__ = [
     "RECORD_NAME",

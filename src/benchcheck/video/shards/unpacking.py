@@ -17,9 +17,10 @@ from typing import IO
 from benchcheck.errors import DamagedFileError, StudyError
 from benchcheck.files import write_whole, writing
 from benchcheck.study import FRAMES_FILE, Study
+from benchcheck.video.amounts import counted, shown_size
 from benchcheck.video.folders import in_progress, moved
 from benchcheck.video.frames import clean_leftovers, read_folder
-from benchcheck.video.shards.layout import MANIFEST_NAME, Manifest, Shard, counted, is_shard, parse_manifest, shown_size
+from benchcheck.video.shards.layout import MANIFEST_NAME, Manifest, Shard, is_shard, parse_manifest
 from benchcheck.video.shards.packing import ShardsProgress
 from benchcheck.video.shards.sets import inspected, refuse_other_config, sets_of
 from benchcheck.video.store import Outcome, last_outcomes, record
