@@ -227,6 +227,17 @@ def test_nothing_to_pack_is_told(study: Study, tmp_path: Path) -> None:
         pack_frames(study, tmp_path / "out")
 
 
+@pytest.mark.parametrize("inside", ["", "shards", "x/../y", "link"])
+def test_shards_do_not_go_among_the_frames(study: Study, tmp_path: Path, inside: str) -> None:
+    """They would be taken for sets."""
+    (tmp_path / "link").symlink_to(study.frames, target_is_directory=True)
+    target = tmp_path / "link" / "z" if inside == "link" else study.frames / inside
+    before = study.frames_ready()
+    with pytest.raises(UsageError, match=r"this is where the frames themselves lie\. Cure: --to another folder"):
+        pack_frames(study, target)
+    assert study.frames_ready() == before
+
+
 def test_everything_of_nothing_is_told(make_study: Callable[..., Study], tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"no frames to pack: none is there\. Cure: benchcheck frames extract"):
         pack_frames(Study(tmp_path / "nothing", make_study().config), everything=True)

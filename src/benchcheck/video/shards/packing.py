@@ -140,11 +140,13 @@ def pack_frames(
     Raises:
         StudyError: there are no frames, some were made with another `[frames]` config, the disk is full, the shards
             would not fit, or a set changed while it was packed. What was written stays, and the same call goes on.
-        UsageError: the folder holds shards of other frames, or another call packs into it.
+        UsageError: the folder holds frames, or shards of others, or another call packs into it.
     """
     begun = time.monotonic()
     target = Path(folder) if folder is not None else shards_folder(study)
     summary = PackSummary(target)
+    if study.frames.resolve() in (target.resolve(), *target.resolve().parents):
+        raise UsageError(f"--to {target}: this is where the frames themselves lie. Cure: --to another folder")
     sets, missing = _whole_sets(study, everything, summary)
     with _alone(target):
         refuse_strange(study, target, {*sets, *missing})
