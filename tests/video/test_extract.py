@@ -80,7 +80,7 @@ def bad_files(folder: Path, good: Path) -> dict[str, str]:
     return {name: status for name, (_, status) in contents.items()} | {
         "still.gif": "still_image", "image.mp4": "still_image", "sound.mp4": "no_video_stream", "gone.mp4": "missing",
         "folder.mp4": "is_folder", "pipe.mp4": "not_a_file", "dangling.mp4": "missing", "loop.mp4": "missing",
-        "../../outside.mp4": "outside", "/etc/hosts": "outside", "": "missing",
+        "../../outside.mp4": "outside", "/etc/hosts": "outside", "": "no_video",
     }  # fmt: skip
 
 

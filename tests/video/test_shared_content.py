@@ -128,4 +128,4 @@ def test_an_item_without_a_video_is_told_so(tmp_path: Path) -> None:
     asked = dataclasses.replace(item(""), video_key="", video_id="", issues=("no_video",))
     extract_frames(study, items=[asked], workers=1)
     [outcome] = last_outcomes(study).values()
-    assert (outcome.status, outcome.error) == ("missing", "the item names no video")
+    assert (outcome.status, outcome.error) == ("no_video", "the item names no video")

@@ -70,9 +70,9 @@ def test_names_never_lead_out_of_the_folder(member: str) -> None:
     assert fault(lambda: names(member)).status == "outside"
 
 
-@pytest.mark.parametrize("member", ["", "/", "a\0b.mp4"])
-def test_names_that_are_none(member: str) -> None:
-    assert fault(lambda: names(member)).status == "missing"
+@pytest.mark.parametrize(("member", "status"), [("", "no_video"), ("/", "no_video"), ("a\0b.mp4", "missing")])
+def test_names_that_are_none(member: str, status: str) -> None:
+    assert fault(lambda: names(member)).status == status
 
 
 @given(st.text(max_size=40), st.sampled_from(["{member}", "{name}", "{stem}", "{bench}/{stem}.mp4", "{member}/{name}"]))

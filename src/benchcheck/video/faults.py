@@ -11,6 +11,7 @@ READY = "ready"
 CURES: Mapping[str, str] = MappingProxyType(
     {
         "missing": "put the file below the videos folder, or set videos.folder, template, archives or manifest",
+        "no_video": "mend the annotation, or what its spec says of videos; text steps run",
         "several_videos": "a set of frames shows one video: join them in one file, which a manifest names",
         "outside": "the name leads out of the videos folder: set videos.template to '{name}' or '{stem}'",
         "is_folder": "a folder stands where the video file is expected",
@@ -20,7 +21,7 @@ CURES: Mapping[str, str] = MappingProxyType(
         "html": "the download saved an error or login page: download the file again",
         "lfs_pointer": "run `git lfs pull` where the file comes from",
         "archive": "unpack it into the videos folder, or name it in videos.archives",
-        "archive_damaged": "get the archive again, all of its parts; the members before the damage are used",
+        "archive_damaged": "get the archive again, all of its parts; members before a cut are used",
         "bad_member": "the archive's member is no file that can be read in it: unpack it by hand",
         "ambiguous": "say which one in a manifest (videos.manifest), or by a template that names its folder",
         "not_downloaded": "check the network and the login, or copy the hub's cache; then run the same command again",

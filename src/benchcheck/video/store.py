@@ -65,7 +65,8 @@ def candidates(root: Path, videos: Videos, bench: str, member: str) -> list[str]
     """Return the paths at which a video may lie, best first. Touches no disk.
 
     Raises:
-        VideoError: `outside` when the name leads out of the folder, `missing` when there is no name.
+        VideoError: `outside` when the name leads out of the folder, `no_video` when there is no name, `missing` when no
+            file can have it.
     """
     last = re.split(r"[/\\]", member.rstrip("/\\"))[-1]
     stem, extension = os.path.splitext(last)
@@ -74,7 +75,7 @@ def candidates(root: Path, videos: Videos, bench: str, member: str) -> list[str]
     parts = {"member": member, "name": last, "stem": stem, "bench": bench}
     name = re.sub(r"\{(\w+)\}", lambda match: parts[match.group(1)], videos.template)
     if not last or not name.strip("/"):
-        raise VideoError("missing", "the item names no video")
+        raise VideoError("no_video", "the item names no video")
     if "\0" in name:
         raise VideoError("missing", f"no file can be called {name!r}")
     folder = os.path.abspath(root / videos.folder)

@@ -121,7 +121,7 @@ def _task(study: Study, finders: Mapping[str, Finder], group: Sequence[WantedSet
     """
     first = group[0]
     if not first.video_key:
-        raise VideoError("missing", "the item names no video")
+        raise VideoError("no_video", "the item names no video")
     for each in group:
         if not usable_key(each.frames_key):
             raise VideoError("outside", f"frames key {each.frames_key!r} is no folder name")

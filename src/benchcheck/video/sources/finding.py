@@ -64,7 +64,7 @@ class Finder:
         An item about `several` videos names them all, joined by `|`: only a manifest can say which one file is meant.
 
         Raises:
-            VideoError: `outside`, `missing` or `several_videos`: no file can be meant by its name.
+            VideoError: `outside`, `missing`, `no_video` or `several_videos`: no file can be meant by its name.
             UsageError: the hub dataset has no commit.
             RunError: the hub's cache cannot be written.
         """

@@ -77,7 +77,7 @@ def _reached(task: Task) -> Iterator[Media]:
     elif task.hub is not None:
         yield _media(_downloaded(task.hub), task.hub.name)
     else:
-        raise VideoError(*(task.otherwise or ("missing", "the item names no video")))
+        raise VideoError(*(task.otherwise or ("no_video", "the item names no video")))
 
 
 def plain_file(task: Task) -> str | None:
