@@ -26,7 +26,7 @@ def upload_command(
     ],
     to: Annotated[str, typer.Argument(metavar="TO", help=f"The folder far away: {_PLACE}", show_default=False)],
     private: Annotated[
-        bool, typer.Option("--private", help="Make the hub dataset where there is none: a private one, never a public one.")
+        bool, typer.Option("--private", help="Where the hub has no such dataset, make a private one.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that differ there.")] = False,
     workers: _AtOnce = 8,
