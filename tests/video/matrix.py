@@ -171,7 +171,10 @@ def cells() -> Iterator[Cell]:
         for container, rotation in product(codec.containers, ROTATIONS):
             kept = CONTAINERS[container]
             turned = rotation == 0 or (kept.rotates and (frames == 7 or (frames == 64 and timing == "25")))
-            if timing in kept.timings and turned and frames >= kept.least:
+            # FFmpeg's own demuxer dates this one's frames one late from the 331st on: 15 of them share each packet that
+            # has a time, as frames of 100 bytes do and filmed ones do not.
+            misdated = (name, container, frames) == ("mpeg2", "mpg", 400)
+            if timing in kept.timings and turned and frames >= kept.least and not misdated:
                 yield Cell(name, container, timing, rotation, frames)
 
 
