@@ -1,11 +1,13 @@
 """Frames against ffmpeg: CPU and wall time for the same 32 JPEGs of each clip, and the memory of both, in one run.
 
-    python bench/frames_ffmpeg.py [--clips 200] [--seconds 60] [--size 1280x720] [--keep FOLDER]
+    python bench/frames_ffmpeg.py [--clips 200] [--every 1] [--seconds 60] [--size 1280x720] [--keep FOLDER]
 
 Made clips (H.264, moving test pattern with noise; a key frame every 250 frames as x264 sets it, or every 50) lie under
 many names. In turns, a few clips at a time: `extract_frames` with one worker, and ffmpeg with one call a clip, which
 selects the same frame numbers, scales them by the same filter and writes JPEGs, once with one thread and once with the
-threads that it takes by itself. Ratios are over all turns. ffmpeg is no dependency of benchcheck: without it this ends.
+threads that it takes by itself. Ratios are of means a clip; with `--every 4` ffmpeg takes part in each fourth turn
+only, since it is the slower one and its figure hardly moves. ffmpeg is no dependency of benchcheck: without it this
+ends.
 """
 
 import argparse
@@ -135,8 +137,8 @@ def same_frames(study: Study, item: Item, by_other: Path) -> float:
     return worst
 
 
-def turn(study: Study, items: list[Item], numbers: list[int], size: tuple[int, int], scratch: Path) -> dict[str, tuple]:
-    """The same clips by all three."""
+def turn(study: Study, items: list[Item], scratch: Path, numbers: list[int], size: tuple[int, int]) -> dict[str, tuple]:
+    """The same clips by all three, or by benchcheck alone where no numbers are given."""
     paths = [study.root / "videos" / item.item_id.removeprefix("b_") for item in items]
 
     def all_by_ffmpeg(threads: int) -> None:
@@ -145,40 +147,52 @@ def turn(study: Study, items: list[Item], numbers: list[int], size: tuple[int, i
             shutil.rmtree(out, ignore_errors=True)
             by_ffmpeg(path, numbers, out, size, threads)
 
-    return {
-        "benchcheck": spent(lambda: extract_frames(study, items=items, workers=1)),
-        "ffmpeg, 1 thread": spent(lambda: all_by_ffmpeg(1)),
-        "ffmpeg, its own threads": spent(lambda: all_by_ffmpeg(0)),
-    }
+    ours = {"benchcheck": spent(lambda: extract_frames(study, items=items, workers=1))}
+    return (
+        ours
+        if not numbers
+        else {
+            **ours,
+            "ffmpeg, 1 thread": spent(lambda: all_by_ffmpeg(1)),
+            "ffmpeg, its own threads": spent(lambda: all_by_ffmpeg(0)),
+        }
+    )
 
 
-def compare(study: Study, gop: int, names: list[str], scratch: Path) -> None:
+def compare(study: Study, gop: int, names: list[str], scratch: Path, every: int) -> None:
     """All turns of one kind of clip, in one run."""
     items = [make_item(name) for name in names]
     numbers = numbers_of(study.root / "videos" / names[0])
     assert len(set(numbers)) == 32
-    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0])
     memory, peaks = Memory(), []
     memory.start()
     worst = 99.0
     for first in range(0, len(items), TURN):
         some = items[first : first + TURN]
-        found = turn(study, some, numbers, frames_size(study, some[0], names[0]), scratch)
-        peaks.append(memory.take())
+        both = first // TURN % every == 0
+        size = frames_size(study, some[0], names[0])
+        memory.take()
+        found = turn(study, some, scratch, numbers if both else [], size)
+        if not both:  # ffmpeg holds more: peaks of benchcheck alone are compared
+            peaks.append(memory.take())
         for name, (cpu, wall) in found.items():
-            sums[name][0] += cpu
-            sums[name][1] += wall
-        worst = min(worst, same_frames(study, some[0], scratch / Path(names[first]).stem))
+            sums[name] = [had + new for had, new in zip(sums[name], (cpu, wall, len(some)), strict=True)]
+        if both:
+            worst = min(worst, same_frames(study, some[0], scratch / Path(names[first]).stem))
     memory.over = True
-    ours = sums["benchcheck"]
+    own_cpu, own_wall = (value / len(items) for value in sums["benchcheck"][:2])
     print(f"key frame every {gop}: {len(items)} clips; the same frames: least PSNR {worst:.1f} dB")
-    for name, (cpu, wall) in sums.items():
-        rate = 32 * len(items) / cpu
-        print(f"  {name:24} {cpu / len(items):6.2f} CPU s a clip, {wall / len(items):6.2f} s, {rate:5.1f} frames a "
-              f"core-second, CPU x {cpu / ours[0]:.2f}, wall x {wall / ours[1]:.2f}", flush=True)  # fmt: skip
+    for name, (total_cpu, total_wall, count) in sums.items():
+        cpu, wall = total_cpu / count, total_wall / count
+        print(f"  {name:24} {count} clips, {cpu:6.2f} CPU s a clip, {wall:6.2f} s, {32 / cpu:5.1f} frames a "
+              f"core-second, CPU x {cpu / own_cpu:.2f}, wall x {wall / own_wall:.2f}", flush=True)  # fmt: skip
+    if not peaks:
+        return
     third = max(1, len(peaks) // 3)
     print(
-        f"  memory of all processes: first third {max(peaks[:third]):.0f} MB, last third {max(peaks[-third:]):.0f} MB"
+        "  memory of benchcheck's processes, turns without ffmpeg: "
+        f"first third {max(peaks[:third]):.0f} MB, last third {max(peaks[-third:]):.0f} MB"
     )
 
 
@@ -197,6 +211,7 @@ def frames_size(study: Study, item: Item, name: str) -> tuple[int, int]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--clips", type=int, default=200)
+    options.add_argument("--every", type=int, default=1, help="ffmpeg takes part in each such turn.")
     options.add_argument("--seconds", type=int, default=60)
     options.add_argument("--size", default="1280x720")
     options.add_argument("--keep", type=Path, help="Folder in which made clips stay, for the next time.")
@@ -217,7 +232,7 @@ def main() -> None:
             for each in names:
                 os.symlink(made.absolute(), study.root / "videos" / each)
             (root / f"scratch{gop}").mkdir()
-            compare(study, gop, names, root / f"scratch{gop}")
+            compare(study, gop, names, root / f"scratch{gop}", given.every)
             shutil.rmtree(study.root)
 
 
