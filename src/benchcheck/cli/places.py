@@ -20,10 +20,10 @@ def places(
 
     from rich.markup import escape
 
-    from benchcheck.cli.planning import size_text
     from benchcheck.console import columns, tell, terminal_width
     from benchcheck.places import VARIABLES, look
     from benchcheck.study import Study
+    from benchcheck.video.amounts import shown_size
 
     found = Study.open(study, checked=False).places.all()
     looked = [(place, look(place)) for place in found]
@@ -48,7 +48,7 @@ def places(
     for place, seen in looked:
         path = os.path.abspath(place.path)
         shown = escape((_from_here(path) if terminal_width() else path).encode("utf-8", "replace").decode())
-        table.add_row(place.name, seen.state, size_text(seen.free), place.by, shown)
+        table.add_row(place.name, seen.state, shown_size(seen.free), place.by, shown)
     tell(table)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from benchcheck.run.waiting import Reason
     from benchcheck.study import Study
 
-__all__ = ["plan", "size_text", "status"]
+__all__ = ["plan", "status"]
 
 _ESTIMATE = "With --estimate"
 
@@ -70,6 +70,7 @@ def _cost(found: "Outlook", assumed: "Assumed", only: int) -> "Iterator[Table | 
     """What the rest will cost: a table of its steps, the disk it needs, and what was taken for granted."""
     from benchcheck.console import columns
     from benchcheck.run.estimate import CHARS_PER_TOKEN
+    from benchcheck.video.amounts import shown_size
 
     yield ""
     steps = [one for one in found.steps if only in (0, one.coming.step.number)]
@@ -86,10 +87,10 @@ def _cost(found: "Outlook", assumed: "Assumed", only: int) -> "Iterator[Table | 
         table.add_row(str(asked.step.number), asked.step.name, *cells, _short(load.computed), hours, stays, one.basis)
     yield table
     total, tokens = sum(one.gpu_hours for one in steps), sum(one.load.tokens for one in steps)
-    yield f"{_hours(total)} GPU-hours, {_short(tokens)} tokens; rows {size_text(found.row_bytes)}"
+    yield f"{_hours(total)} GPU-hours, {_short(tokens)} tokens; rows {shown_size(found.row_bytes)}"
     if found.videos_missing:
         source = "as those on disk" if found.frames_measured else "43 kB a frame of 448 px"
-        yield f"frames of {found.videos_missing:,} videos are not on disk: {size_text(found.frame_bytes)} ({source})"
+        yield f"frames of {found.videos_missing:,} videos are not on disk: {shown_size(found.frame_bytes)} ({source})"
     yield (
         f"Assumed: {CHARS_PER_TOKEN:g} characters a token, videos of 16:9; {assumed.survive:.0%} stay where a step is "
         f"marked ?; GPUs of {assumed.gpu_tflops:g} TFLOP/s that reach the share one H200 reached. A pilot "
@@ -215,8 +216,3 @@ def _short(number: float) -> str:
 def _hours(number: float) -> str:
     """Hours, and not 0 for what is a little."""
     return "<0.01" if 0 < number < 0.005 else f"{number:,.2f}"
-
-
-def size_text(number: float) -> str:
-    """Bytes with three figures."""
-    return f"{_short(number)}B" if number >= 1e3 else f"{number:.0f} B"
