@@ -247,14 +247,14 @@ def test_a_spec_s_hub_dataset_is_fetched_where_no_file_is_named(
 
     monkeypatch.setattr("benchcheck.pool.building.declared.fetch", fetch)
     study = make_study(PoolSource(spec="../one.toml"))
-    study.root = tmp_path / "study"
-    study.root.mkdir()
+    (tmp_path / "study").mkdir()
+    study = Study(tmp_path / "study", study.config)
     assert build_pool(study).rows == 2
     assert manifest(study)[0]["source"] == f"owner/name@{'a' * 40}"
     assert list(json.loads(manifest(study)[0]["files"])) == ["data/one.jsonl"]
     write_rows(tmp_path / "one.jsonl", row(0), row(1))
     build_pool(make_study(PoolSource(spec="one.toml", revision="b" * 40)))
-    assert asked == [("owner/name", letter * 40, ("data/*.jsonl",)) for letter in "ab"]
+    assert asked == [("owner/name", letter * 40, ("data/*.jsonl",), "") for letter in "ab"]
 
 
 def test_the_second_file_of_a_hub_dataset_is_fetched_too(
@@ -271,7 +271,7 @@ def test_the_second_file_of_a_hub_dataset_is_fetched_too(
     (data / "k.json").write_text('[{"id": "s0"}, {"id": "s1"}]', encoding="utf-8")
     (tmp_path / "one.jsonl").rename(data / "one.jsonl")
 
-    def fetch(_hub: str, _revision: str, patterns: Sequence[str]) -> list[Path]:
+    def fetch(_hub: str, _revision: str, patterns: Sequence[str], _cache: str) -> list[Path]:
         asked.extend(patterns)
         return [data.parent / name for name in patterns]
 
@@ -531,17 +531,17 @@ def test_a_pool_that_outgrows_a_limit_is_one_line_and_the_old_pair_stays(make_st
     code = f"""
 import resource
 from pathlib import Path
-from benchcheck.config import PoolSource
+from benchcheck.config import Config, Model, PoolSource
 from benchcheck.errors import StudyError
 from benchcheck.pool.building.build import build_pool
 from benchcheck.study import Study
 
-class Config:
-    pool = (PoolSource(spec="generic", files=("a.jsonl",)),)
+models = {{role: Model(model="m") for role in ("8b", "2b")}}
+config = Config(study_version=1, models=models, pool=(PoolSource(spec="generic", files=("a.jsonl",)),))
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 try:
-    build_pool(Study(Path({str(tmp_path)!r}), Config()), workers=1)
+    build_pool(Study(Path({str(tmp_path)!r}), config), workers=1)
 except StudyError as reason:
     print(reason)
 """
@@ -559,15 +559,15 @@ def test_a_killed_build_leaves_the_old_pair_and_the_next_one_works(make_study: M
     code = f"""
 import os
 from pathlib import Path
-from benchcheck.config import PoolSource
+from benchcheck.config import Config, Model, PoolSource
 from benchcheck.pool.building import build
 from benchcheck.study import Study
 
-class Config:
-    pool = (PoolSource(spec="generic", files=("a.jsonl",)),)
+models = {{role: Model(model="m") for role in ("8b", "2b")}}
+config = Config(study_version=1, models=models, pool=(PoolSource(spec="generic", files=("a.jsonl",)),))
 
 build.drift_of = lambda expect, summary: os.kill(os.getpid(), 9)
-build.build_pool(Study(Path({str(tmp_path)!r}), Config()))
+build.build_pool(Study(Path({str(tmp_path)!r}), config))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == -9
