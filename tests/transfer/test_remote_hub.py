@@ -361,7 +361,8 @@ def test_killed_at_any_moment_the_same_command_goes_on(hub: WritableHub, tmp_pat
     code = "import benchcheck.transfer.far.hub as h; h._COMMIT_FILES = 3; from benchcheck.cli import main; main()"
     ends = (str(source), PLACE) if command == "upload" else (PLACE, str(back))
     line = [sys.executable, "-c", code, command, *ends, "--workers", "2"]
-    environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HUB_DISABLE_XET": "1", "HF_TOKEN": TOKEN}
+    online = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1", "HF_TOKEN": TOKEN}
+    environment = os.environ | online
     hub.slow_s = 0.05
     hub.asked.clear()
     for enough in (2, 5, 9, 10**9):

@@ -29,8 +29,9 @@ def test_what_is_written_is_read(sums: dict[str, str]) -> None:
 
 
 @settings(max_examples=25)
-@given(st.sets(PATHS.filter(lambda path: len(path.encode()) < 200), min_size=1, max_size=6))
+@given(st.sets(PATHS.filter(lambda path: path != "-" and len(path.encode()) < 200), min_size=1, max_size=6))
 def test_coreutils_agrees(paths: set[str]) -> None:
+    """Of a file called `-` it cannot: that is its name for what is piped in."""
     if clash(paths):
         return
     with tempfile.TemporaryDirectory() as made:
