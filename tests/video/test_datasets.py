@@ -54,7 +54,8 @@ def reach(url: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-    settings = {"HF_ENDPOINT": url, "HF_HUB_CACHE": str(cache), "HF_HUB_DISABLE_XET": "1", "HF_TOKEN": "hf_secret"}
+    settings = {"HF_ENDPOINT": url, "HF_HUB_CACHE": str(cache), "HF_TOKEN": "hf_secret"}
+    settings |= {"HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
 
