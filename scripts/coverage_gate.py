@@ -44,6 +44,7 @@ PURE = (
     "transfer/original/layout.py",
     "video/task.py",
     "video/proving/recorded.py",
+    "video/failures.py",
     "video/faults.py",
     "video/decoding/seeks.py",
     "video/preparing/cadence.py",

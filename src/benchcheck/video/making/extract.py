@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,8 @@ from benchcheck.pipes import cores
 from benchcheck.pool.items import Item
 from benchcheck.study import Study
 from benchcheck.video.crew import settled
-from benchcheck.video.faults import CURES, VideoError
+from benchcheck.video.failures import Failures
+from benchcheck.video.faults import VideoError
 from benchcheck.video.frames import clean_leftovers, read_folder, refuse_other_spec, spec_in
 from benchcheck.video.making.claims import clear_claims, no_locks
 from benchcheck.video.making.disk import Need, need_of
@@ -40,7 +41,6 @@ LIMIT_S = 900.0
 """Seconds a video may take. Two hours of 1080p decoded from end to end on one slow core are about 600."""
 WHOLE = (0, 1)
 """The share that is all videos: its number, counted from 0, and how many there are."""
-_EXAMPLES = 5
 _LOOK_S = 30.0
 """Seconds between two looks at the free space."""
 
@@ -65,8 +65,8 @@ class FramesProgress:
 
 
 @dataclass(slots=True)
-class FramesSummary:
-    """What an extraction did, counted in sets of frames."""
+class FramesSummary(Failures):
+    """What an extraction did, counted in sets of frames; items of those that failed wait."""
 
     total: int
     """Distinct sets that the items need."""
@@ -77,17 +77,8 @@ class FramesSummary:
     """Sets that another run made while this one ran."""
     videos: int = 0
     seconds: float = 0.0
-    statuses: Counter[str] = field(default_factory=Counter)
-    """Failed sets by status; docs and `faults.CURES` say what helps."""
     notes: list[str] = field(default_factory=list)
     """What a reader should know of this run."""
-    examples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """Up to five failed sets a status: the video with its benchmark or repository, and the reason."""
-
-    @property
-    def failed(self) -> int:
-        """Sets that could not be made; their items wait."""
-        return sum(self.statuses.values())
 
     @property
     def videos_per_s(self) -> float:
@@ -102,24 +93,16 @@ class FramesSummary:
             if outcome.ready:
                 self.made += 1
                 continue
-            self.statuses[outcome.status] += 1
-            shown = self.examples.setdefault(outcome.status, [])
-            if len(shown) < _EXAMPLES:
-                video = parse_video_key(outcome.key)
-                shown.append((" ".join(f"{video.repo}/{video.member}".split()), outcome.error))
+            video = parse_video_key(outcome.key)
+            self.fail(outcome.status, f"{video.repo}/{video.member}", outcome.error)
 
     def lines(self) -> list[str]:
         """Return the summary as lines to print: counts, then each status with its cure and examples."""
         rate = f", {self.videos_per_s:.1f} videos/s" if self.made else ""
         ready = self.before + self.made + self.met
         others = f", {self.met} by another run meanwhile" if self.met else ""
-        lines = [f"{ready} of {self.total} sets of frames are ready ({self.made} made now{rate}{others})", *self.notes]
-        for status, count in self.statuses.most_common():
-            lines.append(f"{status}: {count}. Cure: {CURES[status]}")
-            lines += [f"  {video}: {reason}" for video, reason in self.examples[status]]
-            if count > len(self.examples[status]):
-                lines.append(f"  and {count - len(self.examples[status])} more; all are in logs/manifest.jsonl")
-        return lines
+        first = f"{ready} of {self.total} sets of frames are ready ({self.made} made now{rate}{others})"
+        return [first, *self.notes, *self.told()]
 
 
 @dataclass(frozen=True, slots=True)

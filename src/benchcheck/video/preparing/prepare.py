@@ -7,7 +7,6 @@ row is good and its file has the size and the time of change that the row has.
 import datetime as dt
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -18,7 +17,8 @@ from benchcheck.pipes import cores
 from benchcheck.pool.contents import PREPARED, content_ids
 from benchcheck.study import Study
 from benchcheck.video.crew import settled
-from benchcheck.video.faults import CURES, VideoError
+from benchcheck.video.failures import Failures
+from benchcheck.video.faults import VideoError
 from benchcheck.video.folders import clear_abandoned
 from benchcheck.video.frames import clean_leftovers
 from benchcheck.video.preparing.normalized import META_FILE, form_of, read_meta
@@ -35,7 +35,6 @@ PREPARE_LIMIT_S = 900.0
 """Seconds that looking at a video may take, as for its frames (`extract.LIMIT_S`)."""
 NORMALISE_LIMIT_S = 7200.0
 """Seconds where it is normalised, too: two hours of 1080p take x264 about an hour of one core."""
-_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class PrepareProgress:
 
 
 @dataclass(slots=True)
-class PrepareSummary:
+class PrepareSummary(Failures):
     """What a preparation did, counted in videos."""
 
     total: int
@@ -64,39 +63,23 @@ class PrepareSummary:
     """Videos that were prepared before, and whose file is unchanged."""
     made: int = 0
     normalised: bool = False
-    statuses: Counter[str] = field(default_factory=Counter)
-    """Failed videos by status."""
-    examples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """Up to five failed videos a status: name and reason."""
     rekeyed: Rekeyed = field(default_factory=lambda: Rekeyed(0, 0, ()))
     shown: ShownVideos = field(default_factory=lambda: ShownVideos(()))
     """Every video, as `list_videos` has it."""
-
-    @property
-    def failed(self) -> int:
-        """Videos that could not be prepared."""
-        return sum(self.statuses.values())
 
     def add(self, task: Task, row: Mapping[str, Any]) -> None:
         """Count one video."""
         fault = row.get("not_normalised") or row
         if fault["status"] == PREPARED:
             self.made += 1
-            return
-        self.statuses[fault["status"]] += 1
-        shown = self.examples.setdefault(fault["status"], [])
-        if len(shown) < _EXAMPLES:
-            shown.append((" ".join(parse_video_key(task.key).member.split()), fault["error"]))
+        else:
+            self.fail(fault["status"], parse_video_key(task.key).member, fault["error"])
 
     def lines(self) -> list[str]:
         """Return the summary as lines to print."""
         what = "prepared and normalised" if self.normalised else "prepared"
-        lines = [f"{self.before + self.made} of {self.total} videos are {what} ({self.made} looked at now)"]
-        for status, count in self.statuses.most_common():
-            lines.append(f"{status}: {count}. Cure: {CURES[status]}")
-            lines += [f"  {video}: {reason}" for video, reason in self.examples[status]]
-            if count > len(self.examples[status]):
-                lines.append(f"  and {count - len(self.examples[status])} more; all are in logs/manifest.jsonl")
+        first = f"{self.before + self.made} of {self.total} videos are {what} ({self.made} looked at now)"
+        lines = [first, *self.told()]
         if self.rekeyed.videos or self.rekeyed.moved:
             moved = f"; {self.rekeyed.moved} sets of frames moved to it" if self.rekeyed.moved else ""
             lines.append(f"{self.rekeyed.videos} videos got their id by content{moved}")
